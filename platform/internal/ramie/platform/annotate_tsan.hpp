@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+// ThreadSanitizer: see annotate.hpp.
+#pragma once
+
+#include <sanitizer/tsan_interface.h>
+
+#include <cstddef>
+
+#if defined(__clang__)
+#define RAMIE_SWITCHES_IDENTITY __attribute__((disable_sanitizer_instrumentation))
+#else
+#define RAMIE_SWITCHES_IDENTITY __attribute__((no_sanitize_thread))
+#endif
+
+namespace ramie::platform::annotate {
+
+inline constexpr bool may_trim_stacks = true;
+
+struct stack_note {
+  void* identity = nullptr;  // of the fiber suspended on this stack; null: a loop, which is nobody
+};
+struct thread_note {
+  void* identity = nullptr;
+};
+
+RAMIE_SWITCHES_IDENTITY inline thread_note this_thread() noexcept { return {__tsan_get_current_fiber()}; }
+
+inline void stack_created(stack_note& note, void*, std::size_t) noexcept { note.identity = nullptr; }
+inline void stack_destroyed(stack_note&, void*, std::size_t) noexcept {}
+
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void become(void* identity) noexcept {
+  __tsan_switch_to_fiber(identity, __tsan_switch_to_fiber_no_sync);
+}
+
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void hand_over(const void* object) noexcept {
+  __tsan_release(const_cast<void*>(object));
+}
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void take_over(const void* object) noexcept {
+  __tsan_acquire(const_cast<void*>(object));
+}
+
+// The thread learns all that the leaving fiber did, so that it may commit the park on its behalf.
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void leave(stack_note& from, const stack_note&,
+                                                      const thread_note& thread) noexcept {
+  void* const self = __tsan_get_current_fiber();
+  from.identity = self == thread.identity ? nullptr : self;
+  if (from.identity == nullptr) return;
+  hand_over(&from);
+  become(thread.identity);
+  take_over(&from);
+}
+inline void arrive(stack_note&) noexcept {}
+inline void arrive_first(stack_note&) noexcept {}
+
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void take_identity(stack_note& self) noexcept {
+  if (self.identity != nullptr) become(self.identity);
+}
+
+// A fresh fiber knows what its spawner did before the spawn, and nothing of the worker it starts on.
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void begin_fiber(const void* frame) noexcept {
+  become(__tsan_create_fiber(0));
+  take_over(frame);
+}
+RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void end_fiber(const void* frame, const thread_note& thread) noexcept {
+  void* const self = __tsan_get_current_fiber();
+  hand_over(frame);
+  become(thread.identity);
+  take_over(frame);
+  __tsan_destroy_fiber(self);
+}
+
+}  // namespace ramie::platform::annotate

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+// What we need of the compiler, named once. Internal: these macros never reach an installed header.
+#pragma once
+
+#define RAMIE_NOINLINE [[gnu::noinline]]
+#define RAMIE_ALWAYS_INLINE [[gnu::always_inline]] inline
+#define RAMIE_LIKELY(x) __builtin_expect(!!(x), 1)
+#define RAMIE_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#if defined(__SANITIZE_THREAD__)
+#define RAMIE_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RAMIE_TSAN 1
+#endif
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define RAMIE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RAMIE_ASAN 1
+#endif
+#endif
+
+#if defined(__clang__)
+#define RAMIE_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
+#else
+#define RAMIE_NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
+#endif
+
+namespace ramie::platform {
+
+// Debug checks cost time on hot paths, so they live behind this constant; checks of corruption that
+// are free (the word is already in a register) are always on and do not ask it.
+#if defined(RAMIE_CHECKS)
+inline constexpr bool debug_checks = true;
+#else
+inline constexpr bool debug_checks = false;
+#endif
+
+// Hides from the optimiser where a value came from. A function that may run before and after a
+// context switch must not let the compiler reuse an address derived from thread-local storage:
+// the fiber can be on another thread by then. noinline alone does not stop that (docs/hazards.md).
+template <class T>
+RAMIE_ALWAYS_INLINE T* launder_address(T* p) noexcept {
+  asm volatile("" : "+r"(p));
+  return p;
+}
+
+}  // namespace ramie::platform

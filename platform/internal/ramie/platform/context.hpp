@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSL-1.0
+// Switching stacks. Boost.Context's fcontext does the jump; around it go the sanitizers' hooks and
+// the C++ exception globals, so that a fiber may be suspended inside a catch block and go on
+// on another thread.
+//
+// Who owns what. A stack_block describes one stack. `resume_point` is valid exactly while the stack is
+// suspended: it is written by the code that arrives elsewhere, never by the one that leaves, because
+// only then are the registers saved. A thread_anchor holds what a switch must know about the thread it
+// happens on; the anchor, not thread-local storage, travels with the jump, so arrival needs no lookup.
+#pragma once
+
+#include <boost/context/detail/fcontext.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <ramie/platform/annotate.hpp>
+#include <ramie/platform/atomic.hpp>
+
+namespace ramie::platform {
+
+using context = boost::context::detail::fcontext_t;
+using arrival = boost::context::detail::transfer_t;
+
+// The two words behind __cxa_get_globals(): caught exceptions, and how many are in flight.
+struct exception_globals {
+  void* caught;
+  std::uintptr_t uncaught;
+};
+
+inline constexpr std::uint8_t native_stack_class = 0xff;
+
+struct stack_block {
+  context resume_point = nullptr;
+  owned<stack_block*> next{nullptr};  // link in a cache or in the pool
+  char* low = nullptr;         // lowest usable byte, just above the guard
+  std::uint32_t slot = 0;      // where it was carved: index in its region
+  std::uint8_t size_class = native_stack_class;
+  annotate::stack_note note;
+};
+
+struct thread_anchor {
+  stack_block* leaving = nullptr;
+  exception_globals* exceptions = nullptr;
+  annotate::thread_note identity;
+};
+
+// Fills in what is specific to the calling thread. Call once per thread, on that thread.
+void anchor_this_thread(thread_anchor& anchor) noexcept;
+
+// Leaves `from`, the running stack, for `to`. `on_arrival(anchor)` runs on `to` before anything else,
+// as the thread, when the jump lands in a switch_stack: it finishes what the leaver could not do while
+// its stack was in use. Returns, when somebody switches back to `from`, the anchor of the thread that
+// is current then.
+template <class OnArrival>
+RAMIE_SWITCHES_IDENTITY inline thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
+                                                          stack_block& to, OnArrival on_arrival) noexcept {
+  const exception_globals saved = *here->exceptions;
+  here->leaving = &from;
+  annotate::leave(from.note, to.note, here->identity);
+  const arrival landed = boost::context::detail::jump_fcontext(to.resume_point, here);
+  here = static_cast<thread_anchor*>(landed.data);
+  here->leaving->resume_point = landed.fctx;
+  annotate::arrive(from.note);
+  *here->exceptions = saved;
+  on_arrival(here);
+  annotate::take_identity(from.note);
+  return here;
+}
+
+// The same arrival for a stack that runs for the first time; `self` is its block.
+template <class OnArrival>
+RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stack_block& self,
+                                                           OnArrival on_arrival) noexcept {
+  auto* here = static_cast<thread_anchor*>(landed.data);
+  here->leaving->resume_point = landed.fctx;
+  annotate::arrive_first(self.note);
+  *here->exceptions = {nullptr, 0};
+  on_arrival(here);
+  return here;
+}
+
+}  // namespace ramie::platform

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+// An asymmetric StoreLoad fence. The side that runs often calls light_fence(), the side that runs
+// rarely heavy_fence(); together they order like two sequentially consistent fences:
+//
+//   often                          rarely
+//   1. store X                     1. store Y
+//   2. light_fence                 2. heavy_fence
+//   3. load Y                      3. load X
+//
+// and not both loads miss the other's store. Where the kernel grants membarrier(2), light_fence is a
+// compiler barrier and heavy_fence interrupts every running thread of the process; elsewhere both
+// are full fences. The choice is made once, before the first worker starts, and never changes.
+#pragma once
+
+#include <atomic>
+
+namespace ramie::platform {
+
+namespace detail {
+extern const bool membarrier_granted;
+void membarrier_all_threads() noexcept;
+}  // namespace detail
+
+inline void light_fence() noexcept {
+  if (detail::membarrier_granted) [[likely]] {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+inline void heavy_fence() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (detail::membarrier_granted) detail::membarrier_all_threads();
+}
+
+}  // namespace ramie::platform

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+// Turning a stack overflow into a sentence. A fault in a guard page of ours is reported through a
+// callback that knows the fiber; any other fault goes on to whoever handled it before us.
+#pragma once
+
+#include <cstddef>
+
+namespace ramie::platform {
+
+// Runs inside the SIGSEGV handler, on the alternate stack: async-signal-safe work only.
+using overflow_reporter = void (*)(std::size_t promised_bytes) noexcept;
+
+// Installs the process-wide handler once; later calls change nothing.
+void watch_for_overflow(overflow_reporter report) noexcept;
+
+// An alternate signal stack for the calling thread, for as long as the object lives. Keeps one that
+// the thread already has.
+class alternate_stack {
+ public:
+  alternate_stack() noexcept;
+  ~alternate_stack();
+  alternate_stack(const alternate_stack&) = delete;
+  alternate_stack& operator=(const alternate_stack&) = delete;
+
+ private:
+  void* memory_ = nullptr;
+};
+
+}  // namespace ramie::platform

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSL-1.0
+// Stack memory for fibers: big mappings, carved into slots, one guard page below each stack.
+//
+//   slot:  [ guard page | usable … | stack_block ]     addresses grow to the right
+//
+// Size classes are powers of two from 16 KiB. The size of a class is what a fiber is promised; for
+// the default and larger classes the slot reserves more address space, because a stack that runs
+// children in place must still have the whole promise left for each of them. Pages are touched on
+// demand, so the reservation costs page tables, not memory.
+//
+// A stack in the pool is *hot* (its pages are resident and its stack_block is intact) or *cold*
+// (never used, or trimmed with MADV_DONTNEED: only its slot number is remembered, outside the slot).
+// Taking from the pool prefers hot stacks. Up to `hot_limit` hot stacks are kept per class; what comes
+// back beyond that is trimmed.
+//
+// Guards are MADV_GUARD_INSTALL where the kernel has it (6.13): no VMA per guard, so a million
+// guarded stacks fit under vm.max_map_count. Otherwise mprotect, whose failure at the map limit is an
+// exhausted pool, never an unguarded stack.
+//
+// All functions may be called from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include <ramie/platform/context.hpp>
+
+namespace ramie::platform {
+
+inline constexpr std::size_t page_size = 4096;
+inline constexpr std::size_t min_stack_size = 16 * 1024;
+inline constexpr std::size_t max_stack_size = std::size_t{1} << 30;
+inline constexpr unsigned stack_class_count = 17;  // 16 KiB … 1 GiB
+
+// The class whose promise is at least `bytes`. `bytes` must lie in [min_stack_size, max_stack_size].
+[[nodiscard]] std::uint8_t stack_class_for(std::size_t bytes) noexcept;
+[[nodiscard]] constexpr std::size_t promised_bytes(std::uint8_t size_class) noexcept {
+  return min_stack_size << size_class;
+}
+[[nodiscard]] constexpr std::size_t slot_bytes(std::uint8_t size_class) noexcept {
+  const std::size_t promise = promised_bytes(size_class);
+  const std::size_t in_place_reserve = promise >= 64 * 1024 ? 64 * 1024 - page_size : 0;
+  return promise + in_place_reserve + page_size;
+}
+
+enum class guard_kind : std::uint8_t { automatic, madvise, mprotect };
+
+class stack_pool {
+ public:
+  using entry_function = void (*)(arrival);
+
+  // Every stack taken from the pool for the first time starts in `entry`.
+  explicit stack_pool(entry_function entry, guard_kind guards = guard_kind::automatic,
+                      std::size_t hot_limit = 1024) noexcept;
+  ~stack_pool();
+  stack_pool(const stack_pool&) = delete;
+  stack_pool& operator=(const stack_pool&) = delete;
+
+  // A stack ready to be switched to, or null when memory, address space or mappings are exhausted.
+  [[nodiscard]] stack_block* take(std::uint8_t size_class) noexcept;
+
+  // Gives back a suspended stack that holds no fiber.
+  void give_back(stack_block* stack) noexcept;
+
+  struct census {
+    std::size_t slots = 0;  // carved from mappings so far
+    std::size_t taken = 0;  // out of the pool right now
+    std::size_t trimmed = 0;
+    bool guarded_by_madvise = false;
+  };
+  [[nodiscard]] census count() const noexcept;
+
+  // How many bytes of `stack` lie below `address`, that is, are left for a frame there.
+  [[nodiscard]] static std::size_t room_below(const stack_block& stack, const void* address) noexcept {
+    return static_cast<std::size_t>(static_cast<const char*>(address) - stack.low);
+  }
+
+ private:
+  struct region;
+  struct shelf {
+    stack_block* hot = nullptr;
+    std::size_t hot_count = 0;
+    std::vector<std::unique_ptr<region>> regions;
+    std::vector<std::pair<region*, std::uint32_t>> cold;  // trimmed slots
+  };
+
+  [[nodiscard]] stack_block* take_cold(shelf& from, std::uint8_t size_class) noexcept;
+  [[nodiscard]] region* region_with_room(shelf& from, std::uint8_t size_class) noexcept;
+  [[nodiscard]] bool install_guard(char* slot) noexcept;
+  [[nodiscard]] stack_block* prepare(region& in, std::uint32_t slot) noexcept;
+
+  const entry_function entry_;
+  const std::size_t hot_limit_;
+  mutable std::mutex mutex_;
+  bool guard_by_madvise_;
+  shelf shelves_[stack_class_count];
+  std::size_t slots_ = 0;
+  std::size_t taken_ = 0;
+  std::size_t trimmed_ = 0;
+};
+
+// Async-signal-safe: is `address` in the guard page of some pool's stack, and what was that stack
+// promised? Zero if not.
+[[nodiscard]] std::size_t promise_of_guard_at(const void* address) noexcept;
+
+}  // namespace ramie::platform

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ramie/platform/context.hpp>
+
+#include <cxxabi.h>
+
+namespace ramie::platform {
+
+void anchor_this_thread(thread_anchor& anchor) noexcept {
+  // The Itanium ABI leaves __cxa_eh_globals opaque but fixes its layout: caughtExceptions, then
+  // uncaughtExceptions. libstdc++ and libc++abi agree.
+  anchor.exceptions = reinterpret_cast<exception_globals*>(abi::__cxa_get_globals());
+  anchor.identity = annotate::this_thread();
+}
+
+}  // namespace ramie::platform

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ramie/platform/fence.hpp>
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <ramie/platform/fatal.hpp>
+
+namespace ramie::platform::detail {
+
+namespace {
+
+// RAMIE_NO_MEMBARRIER in the environment forces the portable fences, for tests and for comparing.
+bool register_membarrier() noexcept {
+  if (std::getenv("RAMIE_NO_MEMBARRIER") != nullptr) return false;
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+}  // namespace
+
+const bool membarrier_granted = register_membarrier();
+
+void membarrier_all_threads() noexcept {
+  if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
+    fatal("membarrier was granted and then refused (errno %d). Set RAMIE_NO_MEMBARRIER=1 to do without it.",
+          errno);
+  }
+}
+
+}  // namespace ramie::platform::detail

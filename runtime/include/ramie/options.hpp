@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a runtime is set up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace ramie::inline v0 {
+
+// Workers used when nothing is said: one per processor this process may run on.
+[[nodiscard]] unsigned default_workers() noexcept;
+
+// A way of running that makes scheduling hostile on purpose, for tests: every fiber that is resumed
+// is moved to another worker where there is one, hand-offs take detours, and fibers yield at random.
+// The same seed draws the same random choices.
+struct chaos_mode {
+  std::uint64_t seed = 1;
+};
+
+struct options {
+  // Worker threads, 1 to 512. While workers are stalled in blocking calls the runtime may run up to twice
+  // as many. They start when they are first needed.
+  unsigned workers = default_workers();
+
+  // Bytes of stack promised to a fiber, 16 KiB to 1 GiB, rounded up to a power of two. Pages are
+  // touched on demand; the runtime's own few hundred bytes per stack are included for sizes under 64 KiB.
+  std::size_t stack_size = 64 * 1024;
+
+  // The same for the fiber that run() starts: as much as a thread has.
+  std::size_t root_stack_size = 8 * 1024 * 1024;
+
+  // Whether stalled workers are replaced (see workers).
+  bool elastic = true;
+
+  std::optional<chaos_mode> chaos;
+};
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSL-1.0
+// The runtime: where fibers run.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/error.hpp>
+#include <ramie/options.hpp>
+#include <ramie/stats.hpp>
+#include <ramie/version.hpp>
+
+namespace ramie::detail {
+class scheduler;
+}
+
+namespace ramie::inline v0 {
+
+class runtime {
+ public:
+  // Starts no thread yet. Throws usage_error for options that can't work.
+  explicit runtime(const options& wanted = {});
+
+  // Cancels what still runs, waits until it has unwound, then ends the workers.
+  ~runtime();
+  runtime(const runtime&) = delete;
+  runtime& operator=(const runtime&) = delete;
+
+  // Runs f() as a fiber and returns what it returns, or throws what it throws (`cancelled` after
+  // shutdown()). Blocks the calling thread meanwhile; several threads may call it at once. Throws
+  // usage_error inside a fiber, std::system_error if no worker can be started, stack_exhausted if
+  // there is no memory for the fiber's stack.
+  template <class F>
+  auto run(F&& f, std::source_location site = std::source_location::current()) -> std::invoke_result_t<F&> {
+    using result = std::invoke_result_t<F&>;
+    if constexpr (std::is_void_v<result>) {
+      run_root([](void* call) { std::invoke(*static_cast<std::remove_reference_t<F>*>(call)); }, address_of(f), site);
+    } else if constexpr (std::is_reference_v<result>) {
+      return *run([&f] { return std::addressof(std::invoke(f)); }, site);
+    } else {
+      std::optional<result> value;
+      auto store = [&] { value.emplace(std::invoke(f)); };
+      run_root([](void* call) { (*static_cast<decltype(store)*>(call))(); }, &store, site);
+      return std::move(*value);
+    }
+  }
+
+  // Cancels every fiber of this runtime: each unwinds at its next cancellation point. Any thread, any
+  // fiber; returns at once.
+  void shutdown(std::source_location where = std::source_location::current()) noexcept;
+
+  // Any thread, at any time.
+  [[nodiscard]] runtime_stats stats() const;
+
+  // For the floors above; not part of the API.
+  [[nodiscard]] ::ramie::detail::scheduler& internals() noexcept { return *scheduler_; }
+
+ private:
+  template <class F>
+  static void* address_of(F& f) noexcept {
+    return const_cast<void*>(static_cast<const volatile void*>(std::addressof(f)));
+  }
+  void run_root(void (*call)(void*), void* data, std::source_location site);
+
+  std::unique_ptr<::ramie::detail::scheduler> scheduler_;
+  struct roots;
+  std::unique_ptr<roots> roots_;
+};
+
+// A runtime for the length of one call. See runtime::run.
+template <class F>
+auto run(const options& wanted, F&& f, std::source_location site = std::source_location::current())
+    -> std::invoke_result_t<F&> {
+  runtime here(wanted);
+  return here.run(f, site);
+}
+
+template <class F>
+  requires std::invocable<F&>
+auto run(F&& f, std::source_location site = std::source_location::current()) -> std::invoke_result_t<F&> {
+  return run(options{}, f, site);
+}
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every number the scheduler's behaviour depends on, in one place, with the seeds' values.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ramie::detail {
+
+using namespace std::chrono_literals;
+
+// Local queue and its overflow.
+#if defined(RAMIE_MODEL)
+inline constexpr std::uint32_t ring_capacity = 4;  // small enough to explore every wrap
+#else
+inline constexpr std::uint32_t ring_capacity = 256;
+#endif
+inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
+
+// Injection queue: how many entries one visit takes, and where back-pressure starts.
+inline constexpr std::uint32_t min_global_batch = 4;
+inline constexpr std::uint32_t default_global_batch = 32;
+inline constexpr std::uint32_t max_global_batch = 64;
+inline constexpr std::size_t global_queue_soft_capacity = 65'536;
+
+// Cooperation.
+inline constexpr std::uint32_t budget_per_tick = 128;
+inline constexpr std::uint32_t max_lifo_polls_per_tick = 3;
+
+// Adaptive visits to the injection queue.
+inline constexpr std::chrono::nanoseconds target_global_latency = 1ms;
+inline constexpr std::chrono::nanoseconds initial_task_estimate = 50us;
+inline constexpr double ewma_alpha = 0.1;
+inline constexpr std::uint32_t min_global_interval = 8;
+inline constexpr std::uint32_t max_global_interval = 255;
+
+// Workers. The pool may grow to twice the configured number while workers are stalled.
+inline constexpr unsigned max_configured_workers = 512;
+inline constexpr unsigned elastic_factor = 2;
+inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
+inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
+inline constexpr unsigned sustained_negative_pressure = 500;        // monitor ticks
+inline constexpr int idle_spin_rounds = 64;
+
+// Memory.
+inline constexpr std::size_t default_stack_size = 64 * 1024;
+inline constexpr std::size_t default_root_stack_size = 8 * 1024 * 1024;
+inline constexpr std::size_t frame_bytes = 128;
+inline constexpr std::size_t frames_per_slab = 512;
+inline constexpr std::uint32_t frame_cache_limit = 256;
+inline constexpr std::uint32_t frame_batch = 128;
+inline constexpr std::uint32_t stack_cache_limit = 16;
+
+}  // namespace ramie::detail

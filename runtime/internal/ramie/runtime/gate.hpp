@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+// A door that opens once and stays open: the smallest waitable, and the pattern for the others.
+//
+// The opener's last access is the unlock; a waiter that sees it open takes the lock once before it
+// returns, so the gate may be destroyed as soon as wait() has returned.
+#pragma once
+
+#include <mutex>
+
+#include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::detail {
+
+class gate final : public waitable {
+ public:
+  // A cancellation point unless told otherwise.
+  void wait(const wait_reason& why, cancellable may_cancel = cancellable::yes) {
+    waiter node;
+    (void)fiber_wait(*this, node, why, may_cancel);
+  }
+
+  // Any thread, once or more. Everybody who waits goes on.
+  void open() noexcept {
+    waiter* ready = nullptr;
+    {
+      std::lock_guard hold(lock_);
+      open_ = true;
+      while (waiter* const node = waiters_.claim_first()) {
+        node->outcome = 1;
+        node->next = ready;
+        ready = node;
+      }
+    }
+    while (ready != nullptr) {
+      waiter* const node = ready;
+      ready = node->next;
+      complete(*node->who);  // the node is gone after this
+    }
+  }
+
+  bool try_complete(waiter&) override { return is_open(); }
+  bool publish(waiter& node) override {
+    std::lock_guard hold(lock_);
+    if (open_) return false;
+    waiters_.add(node);
+    return true;
+  }
+  void unpublish(waiter& node) noexcept override {
+    std::lock_guard hold(lock_);
+    waiters_.remove(node);
+  }
+
+  [[nodiscard]] bool is_open() noexcept {
+    std::lock_guard hold(lock_);
+    return open_;
+  }
+
+ private:
+  platform::spin_lock lock_;
+  bool open_ = false;
+  wait_list waiters_;
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+// The one door to sleep, and the contract of everything a fiber can sleep on.
+//
+// A waitable is three functions over a waiter node that lives on the waiting stack:
+//
+//   try_complete  the fast path: is the wait over without parking? May move data.
+//   publish       make the node discoverable by wakers. False: no longer needed (the condition came true,
+//                 or the object was closed); the node is then not in any list. After true, a wake is
+//                 observable, and the node stays discoverable until it is claimed or unpublished.
+//   unpublish     remove the node if it is still listed. Idempotent; takes the same lock as wakers do.
+//
+// A waker holds the waitable's lock, picks a node, and claims it. If it lost, the node is stale: drop it
+// and take the next. If it won, the node is its own until complete(): move the element, write the
+// outcome, unlink the node, release the lock, complete. Never complete under the lock.
+//
+// The outcome is in the node. A fiber that wakes without one was woken by cancellation or by accident;
+// it unpublishes, looks at its scopes, and waits again.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+
+namespace ramie::detail {
+
+class fiber;
+
+// Why a fiber waits: one static record per park site, never shared between sites.
+struct wait_reason {
+  const char* kind;
+  std::source_location where = std::source_location::current();
+};
+
+struct waiter {
+  fiber* who = nullptr;       // set by fiber_wait before publish
+  std::uint64_t ticket = 0;   // of this publication
+  waiter* previous = nullptr;
+  waiter* next = nullptr;
+  bool listed = false;        // under the waitable's lock
+  std::uint32_t outcome = 0;  // 0: none yet. Written by the claimer before complete.
+};
+
+class waitable {
+ public:
+  [[nodiscard]] virtual bool try_complete(waiter& self) = 0;
+  [[nodiscard]] virtual bool publish(waiter& self) = 0;
+  virtual void unpublish(waiter& self) noexcept = 0;
+
+ protected:
+  ~waitable() = default;
+};
+
+enum class wait_result : std::uint8_t {
+  completed,  // by try_complete, or a partner claimed and completed the node
+  refused,    // publish said no
+};
+
+enum class cancellable : bool { no, yes };
+
+// Suspends the calling fiber, or blocks the calling plain thread, until `on` completes. A cancellation
+// point unless told otherwise: throws `cancelled`. Only for code that runs as a fiber or on a plain
+// thread; inside the scheduler itself it is a fatal error.
+wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cancellable may_cancel = cancellable::yes);
+
+// Wakers, with the waitable's lock held. True: the caller owns the waiter until complete().
+[[nodiscard]] bool claim(waiter& node) noexcept;
+
+// The winner of a claim, once, without any lock.
+void complete(fiber& who) noexcept;
+
+// A plain wake, for those with nothing to hand over. Any thread, with or without locks; a stale ticket
+// is harmless. Value type; copies are free.
+class waker {
+ public:
+  waker() noexcept = default;
+  waker(fiber* who, std::uint64_t ticket) noexcept : who_(who), ticket_(ticket) {}
+  explicit waker(const waiter& node) noexcept : waker(node.who, node.ticket) {}
+  void wake() const noexcept;
+
+ private:
+  fiber* who_ = nullptr;
+  std::uint64_t ticket_ = 0;
+};
+
+// Waiters in the order they came. The waitable's lock protects it.
+class wait_list {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  void add(waiter& node) noexcept;
+  void remove(waiter& node) noexcept;  // does nothing if the node is not listed
+  // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
+  [[nodiscard]] waiter* claim_first() noexcept;
+
+ private:
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;
+};
+
+}  // namespace ramie::detail

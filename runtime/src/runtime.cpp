@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ramie/runtime.hpp>
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+
+#include <ramie/cancel.hpp>
+#include <ramie/platform/cpu.hpp>
+#include <ramie/platform/overflow.hpp>
+#include <ramie/runtime/gate.hpp>
+
+#include "sched/scheduler.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+// Inside the SIGSEGV handler, on the thread that overflowed: its worker knows whose stack it was.
+void report_overflow(std::size_t promised) noexcept {
+  char text[512];
+  const fiber* const f = current_fiber();
+  const int length =
+      f == nullptr
+          ? std::snprintf(text, sizeof text, "ramie: fatal: stack overflow outside a fiber.\n")
+          : std::snprintf(text, sizeof text,
+                          "ramie: fatal: stack overflow in fiber #%u, spawned at %s:%u in %s, whose stack is %zu KiB. "
+                          "Give it more: options.stack_size, or the stack size of its spawn.\n",
+                          f->number, f->site.file_name(), static_cast<unsigned>(f->site.line()),
+                          f->site.function_name(), promised / 1024);
+  const auto size = static_cast<std::size_t>(length) < sizeof text ? static_cast<std::size_t>(length) : sizeof text - 1;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size);
+}
+
+// One call of run(): lives on the caller's stack until the gate opens.
+struct root_call {
+  void (*call)(void*);
+  void* data;
+  std::exception_ptr failure;
+  gate ended;
+
+  static fiber_end run(void* self) noexcept {
+    auto& root = *static_cast<root_call*>(self);
+    try {
+      root.call(root.data);
+      return fiber_end::done;
+    } catch (const cancelled&) {
+      root.failure = std::current_exception();
+      return fiber_end::cancelled;
+    } catch (...) {
+      root.failure = std::current_exception();
+      return fiber_end::done;
+    }
+  }
+  static void discard(void* self, discard_cause why) noexcept {
+    auto& root = *static_cast<root_call*>(self);
+    if (why == discard_cause::no_stack) {
+      root.failure = std::make_exception_ptr(stack_exhausted());
+    } else {
+      static const auto stopped = std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0});
+      root.failure = std::make_exception_ptr(cancelled(stopped, nullptr));
+    }
+  }
+  static void retire(void* self, bool) noexcept { static_cast<root_call*>(self)->ended.open(); }
+
+  static constexpr fiber_ops ops{run, discard, retire};
+};
+
+constexpr wait_reason waits_for_root{"run"};
+
+}  // namespace
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+unsigned default_workers() noexcept {
+  const unsigned cpus = platform::usable_cpus();
+  return cpus < detail::max_configured_workers ? cpus : detail::max_configured_workers;
+}
+
+stack_exhausted::stack_exhausted()
+    : std::runtime_error("ramie: no stack for a fiber: the limit of memory, address space or mappings is reached. "
+                         "Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
+
+worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
+  spawned += o.spawned;
+  started += o.started;
+  finished_in_place += o.finished_in_place;
+  adopted += o.adopted;
+  discarded += o.discarded;
+  switches += o.switches;
+  hand_offs += o.hand_offs;
+  polls += o.polls;
+  parks += o.parks;
+  yields += o.yields;
+  enqueued += o.enqueued;
+  lifo_hits += o.lifo_hits;
+  batch_fetches += o.batch_fetches;
+  overflows += o.overflows;
+  steals += o.steals;
+  stolen += o.stolen;
+  migrations += o.migrations;
+  times_parked += o.times_parked;
+  cancel_redelivered += o.cancel_redelivered;
+  return *this;
+}
+
+// How many calls of run() are under way.
+struct runtime::roots {
+  std::mutex mutex;
+  std::condition_variable none;
+  unsigned count = 0;
+
+  void enter() {
+    std::lock_guard hold(mutex);
+    ++count;
+  }
+  void leave() noexcept {
+    std::lock_guard hold(mutex);
+    if (--count == 0) none.notify_all();
+  }
+  void wait_for_none() {
+    std::unique_lock hold(mutex);
+    none.wait(hold, [this] { return count == 0; });
+  }
+};
+
+runtime::runtime(const options& wanted)
+    : scheduler_(std::make_unique<detail::scheduler>(wanted)), roots_(std::make_unique<roots>()) {
+  platform::watch_for_overflow(detail::report_overflow);
+}
+
+runtime::~runtime() {
+  shutdown();
+  roots_->wait_for_none();
+}
+
+void runtime::run_root(void (*call)(void*), void* data, std::source_location site) {
+  if (detail::this_worker() != nullptr) {
+    throw usage_error("ramie: run() inside a fiber. Spawn into a nursery instead, or call the function directly.");
+  }
+  detail::root_call root{call, data, nullptr, {}};
+  const auto stack = platform::promised_bytes(scheduler_->root_class);
+  struct presence {
+    roots& all;
+    explicit presence(roots& r) : all(r) { all.enter(); }
+    ~presence() { all.leave(); }
+  } const here(*roots_);
+  detail::spawn({detail::root_call::ops, &root, scheduler_->root_scope, stack, site});
+  root.ended.wait(detail::waits_for_root);
+  if (root.failure) std::rethrow_exception(std::move(root.failure));
+}
+
+void runtime::shutdown(std::source_location where) noexcept {
+  const auto* const f = detail::current_fiber();
+  scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0});
+}
+
+runtime_stats runtime::stats() const { return scheduler_->stats(); }
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+// Who sleeps, who searches, and who must be woken. One word of counts, so that a producer decides with
+// a single load, and a bitmap to find a sleeper by counting trailing zeros.
+//
+//   counts: monitor_asleep:1 (bit 63) | parked:16 (bits 16–31) | searching:16 (bits 0–15)
+//
+// Invariants
+//   I1  A set bit in the bitmap is one worker that is counted as parked (or is about to look again).
+//       Whoever clears it (a waker by claim_parked, or the sleeper by cancel_sleep) owns the
+//       consequences; fetch_and decides, so nobody is counted out twice and no searcher leaks.
+//   I2  A claimed worker is counted as searching from the claim on, before it has even woken up.
+//   I3  No entry stays queued while every worker sleeps:
+//
+//       producer                               sleeper
+//       1. publish the entry                   1. parked+1, searching-1; set the bit
+//       2. light fence                         2. heavy fence
+//       3. load counts: if nobody searches     3. look at every queue; if anything is there,
+//          and somebody is parked, claim one      cancel_sleep and search again
+//
+//       If the producer misses the sleeper (3 before 1), the sleeper sees the entry. If it skips the
+//       wake because somebody searches, that searcher either finds work (and, as the last one, looks
+//       again and wakes the next: leave_search) or goes to sleep through the same list.
+//
+// A worker that has not been started yet counts as parked: waking it means starting its thread.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <ramie/platform/atomic.hpp>
+
+namespace ramie::detail {
+
+class idle_set {
+ public:
+  explicit idle_set(std::uint32_t capacity)
+      : words_((capacity + 63) / 64), bitmap_(std::make_unique<platform::atomic<std::uint64_t>[]>(words_)) {}
+
+  // One load for the producer's step 3.
+  class snapshot {
+   public:
+    explicit snapshot(std::uint64_t counts) noexcept : counts_(counts) {}
+    [[nodiscard]] bool nothing_to_do() const noexcept { return !should_wake() && !monitor_asleep(); }
+    [[nodiscard]] bool should_wake() const noexcept { return searching() == 0 && parked() != 0; }
+    [[nodiscard]] bool monitor_asleep() const noexcept { return (counts_ & monitor_bit) != 0; }
+    [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
+    [[nodiscard]] std::uint32_t parked() const noexcept { return (counts_ >> 16) & 0xffff; }
+
+   private:
+    std::uint64_t counts_;
+  };
+  [[nodiscard]] snapshot look() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
+
+  // At most half of the workers search. Checked, then counted: the bound is a heuristic, not an invariant.
+  [[nodiscard]] bool try_become_searcher(std::uint32_t workers) noexcept {
+    if (2 * look().searching() >= workers) return false;
+    counts_.fetch_add(one_searching, std::memory_order_seq_cst);
+    return true;
+  }
+
+  // A worker that starts out searching.
+  void count_searcher() noexcept { counts_.fetch_add(one_searching, std::memory_order_seq_cst); }
+
+  // True: the caller was the last searcher and must look whether there is more to do.
+  [[nodiscard]] bool leave_search() noexcept {
+    return snapshot(counts_.fetch_sub(one_searching, std::memory_order_seq_cst)).searching() == 1;
+  }
+
+  // Sleeper's step 1. The counts move first: a waker must never count out a worker that is not yet in.
+  void announce_sleep(std::uint32_t worker, bool was_searching) noexcept {
+    counts_.fetch_add(one_parked - (was_searching ? one_searching : 0), std::memory_order_seq_cst);
+    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);
+  }
+
+  // The sleeper found something after all. True: it is awake and counted as searching. False: a waker has
+  // claimed it already (and counted it as searching); its wake-up token is on the way.
+  [[nodiscard]] bool cancel_sleep(std::uint32_t worker) noexcept {
+    if ((word_of(worker).fetch_and(~bit_of(worker), std::memory_order_seq_cst) & bit_of(worker)) == 0) return false;
+    counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);
+    return true;
+  }
+
+  // Any thread. The lowest sleeper, now counted as searching; the caller must wake it.
+  [[nodiscard]] std::optional<std::uint32_t> claim_parked() noexcept {
+    for (std::uint32_t w = 0; w < words_; ++w) {
+      for (auto bits = bitmap_[w].load(std::memory_order_seq_cst); bits != 0;) {
+        const auto index = static_cast<std::uint32_t>(std::countr_zero(bits));
+        const std::uint64_t mask = std::uint64_t{1} << index;
+        const auto before = bitmap_[w].fetch_and(~mask, std::memory_order_seq_cst);
+        if ((before & mask) != 0) {
+          counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);
+          return w * 64 + index;
+        }
+        bits = before & ~mask;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The worker claimed could not be started: it sleeps on.
+  void return_claim(std::uint32_t worker) noexcept { announce_sleep(worker, true); }
+
+  void set_monitor_asleep() noexcept { counts_.fetch_or(monitor_bit, std::memory_order_seq_cst); }
+  // True: the caller cleared the mark and must wake the monitor.
+  [[nodiscard]] bool clear_monitor_asleep() noexcept {
+    return (counts_.fetch_and(~monitor_bit, std::memory_order_seq_cst) & monitor_bit) != 0;
+  }
+
+  [[nodiscard]] bool is_parked(std::uint32_t worker) noexcept {
+    return (word_of(worker).load(std::memory_order_seq_cst) & bit_of(worker)) != 0;
+  }
+
+ private:
+  static constexpr std::uint64_t one_searching = 1;
+  static constexpr std::uint64_t one_parked = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 63;
+
+  platform::atomic<std::uint64_t>& word_of(std::uint32_t worker) noexcept { return bitmap_[worker / 64]; }
+  static std::uint64_t bit_of(std::uint32_t worker) noexcept { return std::uint64_t{1} << (worker % 64); }
+
+  const std::uint32_t words_;
+  const std::unique_ptr<platform::atomic<std::uint64_t>[]> bitmap_;
+  platform::atomic<std::uint64_t> counts_{0};
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSL-1.0
+// Running fibers: the loop, the stacks it leaves behind, and what is done on arrival. See worker.hpp.
+//
+// Functions marked RAMIE_SWITCHES_IDENTITY may be left on another thread, or as another fiber, than they
+// were entered on; everything they call is not.
+#include <ramie/platform/fatal.hpp>
+#include <ramie/platform/overflow.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+using platform::stack_block;
+
+void scheduler::thread_main(worker& w) noexcept {
+  set_this_worker(&w);
+  platform::anchor_this_thread(w);
+  const platform::alternate_stack for_overflow_reports;
+  w.active.set(&w.native);
+  w.leaving_pool.set(false);
+  w.tempo.restart(platform::steady_clock::instance().now());
+  loop(&w);
+  for (stack_block* s = w.spares.get(); s != nullptr;) {
+    stack_block* const next = s->next.get();
+    w.sched.stacks.give_back(s);
+    s = next;
+  }
+  w.spares.set(nullptr);
+  w.spare_count.set(0);
+  w.frames.give_all(w.sched.frames);
+  w.attention.store(0, std::memory_order_relaxed);
+  set_this_worker(nullptr);
+  w.state.store(worker_state::dead, std::memory_order_release);
+}
+
+RAMIE_SWITCHES_IDENTITY void scheduler::loop_entry(platform::arrival landed) noexcept {
+  auto* const w = static_cast<worker*>(static_cast<platform::thread_anchor*>(landed.data));
+  stack_block& here = *w->active.get();
+  platform::first_arrival(landed, here, arrive);
+  loop(w);
+  platform::fatal("a worker left its loop on a fiber's stack: corruption of the runtime.");
+}
+
+RAMIE_SWITCHES_IDENTITY void scheduler::loop(worker* w) noexcept {
+  for (;;) {
+    const plan next = next_plan(*w);
+    const bool on_native = w->active.get() == &w->native;
+    switch (next.what) {
+      case step::start_here:
+        w = start_here(*w, *next.f);
+        break;
+      case step::switch_away:
+        w = switch_to(*w, *next.to, on_native ? departure::native : departure::spare, nullptr);
+        break;
+      case step::leave:
+        if (on_native) return;
+        w = switch_to(*w, w->native, departure::spare, nullptr);
+        break;
+    }
+  }
+}
+
+scheduler::plan scheduler::next_plan(worker& w) noexcept {
+  for (;;) {
+    fiber* f = w.handoff.get();
+    if (f != nullptr) {
+      w.handoff.set(nullptr);
+    } else {
+      if (w.leaving_pool.get() || (f = w.sched.worker_next(w)) == nullptr) {
+        w.leaving_pool.set(true);
+        return {step::leave, nullptr, nullptr};
+      }
+    }
+    if (f->stack != nullptr) return {step::switch_away, nullptr, f->stack};
+    if (f->size_class == w.active.get()->size_class) return {step::start_here, f, nullptr};
+    if (stack_block* const roomy = take_stack(w, f->size_class)) {
+      w.handoff.set(f);
+      return {step::switch_away, nullptr, roomy};
+    }
+    f->word.runnable_to_running();
+    discard(w, *f, discard_cause::no_stack);
+  }
+}
+
+// Calls a fresh fiber on this very stack. It may leave and come back on another worker.
+RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
+  if (!begin(at_start, f)) return &at_start;
+  platform::annotate::begin_fiber(&f);
+  const bool last = run_body(f);
+  worker* const w = this_worker();
+  platform::annotate::end_fiber(&f, w->identity);
+  finish(*w, f, w->active.get(), last);
+  return w;
+}
+
+bool scheduler::begin(worker& w, fiber& f) noexcept {
+  f.word.runnable_to_running();
+  const auto epoch = w.sched.cancel_epoch.load(std::memory_order_acquire);
+  if (f.seen_epoch.get() != epoch) {
+    if (cancel_scope::effective(f.scope, epoch) != nullptr) {
+      discard(w, f, discard_cause::cancelled);
+      return false;
+    }
+    f.seen_epoch.set(epoch);
+  }
+  w.current.set(&f);
+  w.count.started.add(1);
+  return true;
+}
+
+// As the fiber. Returns whether its frame is nobody's any more.
+bool scheduler::run_body(fiber& f) noexcept {
+  const auto end = f.ops->run(f.data);
+  if (f.scope != f.home || f.shield_depth != 0) {
+    platform::fatal("fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
+                    f.number);
+  }
+  if (f.linked) f.home->unlink_fiber(f);
+  const auto result = f.word.finish(end == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
+  f.ops->retire(f.data, result.wake_joiners);
+  return result.last_reference;
+}
+
+void scheduler::finish(worker& w, fiber& f, stack_block* here, bool last) noexcept {
+  w.current.set(nullptr);
+  if (f.stack == nullptr) {
+    w.count.finished_in_place.add(1);
+  } else if (platform::debug_checks && f.stack != here) {
+    platform::fatal("fiber #%u ended on a stack that is not its own: corruption of the runtime.", f.number);
+  }
+  if (last) w.frames.give(&f, w.sched.frames);
+}
+
+void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
+  w.count.discarded.add(1);
+  f.ops->discard(f.data, why);
+  const auto result = f.word.finish(lifecycle::cancelled);
+  f.ops->retire(f.data, result.wake_joiners);
+  if (result.last_reference) w.frames.give(&f, w.sched.frames);
+}
+
+worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {
+  if (leaver->stack == nullptr) w.count.adopted.add(1);
+  leaver->stack = w.active.get();
+  stack_block* to = nullptr;
+  if (next != nullptr && next->stack != nullptr) {
+    to = next->stack;
+    w.count.hand_offs.add(1);
+  } else {
+    to = take_stack(w, w.sched.default_class);
+    if (to == nullptr) to = &w.native;
+    w.handoff.set(next);
+  }
+  return switch_to(w, *to, as, leaver);
+}
+
+RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, stack_block& to, departure as, fiber* leaver) noexcept {
+  stack_block& from = *w.active.get();
+  w.left_as.set(as);
+  w.left_fiber.set(leaver);
+  w.active.set(&to);
+  w.count.switches.add(1);
+  return static_cast<worker*>(platform::switch_stack(&w, from, to, arrive));
+}
+
+// On the new stack, as the thread: nobody runs on the stack that was left, so now its business is done.
+void scheduler::arrive(platform::thread_anchor* here) noexcept {
+  worker& w = *static_cast<worker*>(here);
+  switch (w.left_as.get()) {
+    case departure::spare:
+      keep_spare(w, *w.leaving);
+      break;
+    case departure::park:
+      commit_park(w, *w.left_fiber.get());
+      break;
+    case departure::yield: {
+      fiber& f = *w.left_fiber.get();
+      w.count.yields.add(1);
+      w.count.enqueued.add(1);
+      f.word.running_to_runnable();
+      if (w.sched.chaotic) {
+        w.sched.injection.put(&f);
+        w.sched.signal(&w);
+      } else {
+        w.sched.push_local(w, f);
+      }
+      break;
+    }
+    case departure::native:
+      break;
+  }
+}
+
+void scheduler::commit_park(worker& w, fiber& f) noexcept {
+  // After the commit the frame may be anybody's: read first what is needed later.
+  const auto accounted = w.left_epoch.get();
+  const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
+  w.count.parks.add(1);
+  switch (f.word.commit_park()) {
+    case commit_result::parked:
+      // Parker's step 3 of cancel_scope.hpp.
+      if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]] again.wake();
+      break;
+    case commit_result::must_enqueue:
+      w.sched.schedule_on(w, f);
+      break;
+    case commit_result::left_claimed:
+      break;
+  }
+}
+
+stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
+  stack_block* const spare = w.spares.get();
+  if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
+  w.spares.set(spare->next.get());
+  w.spare_count.add(-1u);
+  return spare;
+}
+
+void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {
+  if (stack.size_class != w.sched.default_class || w.spare_count.get() >= stack_cache_limit) {
+    w.sched.stacks.give_back(&stack);
+    return;
+  }
+  stack.next.set(w.spares.get());
+  w.spares.set(&stack);
+  w.spare_count.add(1);
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "monitor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+
+#include <ramie/platform/fatal.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+void monitor::wake() noexcept {
+  {
+    std::lock_guard hold(start_mutex_);
+    if (stopping_.load(std::memory_order_relaxed)) return;
+    if (!started_) {
+      try {
+        thread_ = std::thread([this] { run(); });
+        started_ = true;
+      } catch (const std::system_error&) {
+        sched_.idle.set_monitor_asleep();  // no thread to be had now; the next producer tries again
+      }
+      return;
+    }
+  }
+  parker_.unpark();
+}
+
+void monitor::stop() noexcept {
+  {
+    std::lock_guard hold(start_mutex_);
+    stopping_.store(true, std::memory_order_release);
+  }
+  parker_.unpark();
+  if (thread_.joinable()) thread_.join();
+}
+
+void monitor::run() noexcept {
+  unsigned quiet_ticks = 0;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    (void)parker_.park_until(std::chrono::steady_clock::now() + monitor_interval);
+    quiet_ticks = tick() ? 0 : quiet_ticks + 1;
+    if (quiet_ticks < quiet_ticks_before_monitor_sleeps) continue;
+    if (!sleep_until_needed()) return;
+    quiet_ticks = 0;
+  }
+}
+
+bool monitor::sleep_until_needed() noexcept {
+  sched_.idle.set_monitor_asleep();  // 1
+  platform::heavy_fence();           // 2
+  const bool anybody_active = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
+    return w->state.load(std::memory_order_relaxed) == worker_state::active;
+  });
+  const bool anything_queued = sched_.work_visible() || std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
+    return !w->newest.empty();
+  });
+  if (anybody_active && anything_queued && sched_.idle.clear_monitor_asleep()) return true;  // 3
+  while (!stopping_.load(std::memory_order_acquire) && sched_.idle.look().monitor_asleep()) parker_.park();
+  return !stopping_.load(std::memory_order_acquire);
+}
+
+bool monitor::tick() noexcept {
+  bool anything_queued = sched_.work_visible();
+  bool anybody_active = false;
+  for (const auto& w : sched_.workers) {
+    anything_queued = anything_queued || !w->newest.empty();
+    anybody_active = anybody_active || w->state.load(std::memory_order_relaxed) == worker_state::active;
+  }
+  const auto pressure = sched_.pressure();
+  sample(pressure);
+  const bool stuck = mark_stalled_workers();
+  decide(stuck, anything_queued, pressure);
+  return anybody_active && anything_queued;
+}
+
+void monitor::sample(std::int64_t pressure) noexcept {
+  if (pressure > 0) positive_.add(1);
+  if (pressure >= 0) {
+    streak_.set(0);
+    return;
+  }
+  negative_.add(1);
+  streak_.add(1);
+  longest_streak_.set(std::max(longest_streak_.get(), streak_.get()));
+  if (platform::debug_checks && streak_.get() > sustained_negative_pressure) {
+    platform::fatal("pressure has been negative for %u looks: more fibers were dequeued than enqueued.",
+                    sustained_negative_pressure);
+  }
+}
+
+// A worker that is active and has polled nothing since the last look is stalled until it polls again.
+bool monitor::mark_stalled_workers() noexcept {
+  bool any = false;
+  for (auto& w : sched_.workers) {
+    const auto polls = w->count.polls.get();
+    const bool moved = polls != w->polls_at_last_look;
+    w->polls_at_last_look = polls;
+    if (moved || w->state.load(std::memory_order_relaxed) != worker_state::active) continue;
+    any = true;
+    if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
+      sched_.stalled.fetch_add(1, std::memory_order_acq_rel);
+    }
+  }
+  return any;
+}
+
+void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept {
+  if (!anything_queued) return no_work_.add(1);
+  if (!anybody_stuck) return not_stuck_.add(1);
+  if (pressure <= 0) return nonpositive_.add(1);
+  if (const auto sleeper = sched_.idle.claim_parked()) {
+    idle_capacity_.add(1);
+    (void)sched_.rouse(*sleeper);
+    return;
+  }
+  // A searcher that is on its way will find it.
+  if (sched_.idle.look().searching() != 0) return idle_capacity_.add(1);
+  passes_.add(1);
+  if (sched_.promote_one()) {
+    promoted_.add(1);
+  } else {
+    at_limit_.add(1);
+  }
+}
+
+void monitor::read(pressure_stats& into) const noexcept {
+  into.positive_samples = positive_.get();
+  into.negative_samples = negative_.get();
+  into.longest_negative_streak = longest_streak_.get();
+  into.gate_passes = passes_.get();
+  into.promoted_workers = promoted_.get();
+  into.blocked_no_work = no_work_.get();
+  into.blocked_nonpositive = nonpositive_.get();
+  into.blocked_idle_capacity = idle_capacity_.get();
+  into.blocked_not_stuck = not_stuck_.get();
+  into.blocked_at_limit = at_limit_.get();
+}
+
+}  // namespace ramie::detail

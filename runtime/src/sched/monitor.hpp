@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+// Notices workers that make no progress while work is queued, and replaces them for the time being.
+//
+// A thread of its own that ticks only while some worker is active and something is queued; otherwise it
+// sleeps without a timeout, marked in the idle set's counts, so that whoever leaves work queued while user
+// code runs sees the mark with a load it does anyway and wakes it:
+//
+//       producer                               monitor
+//       1. publish the entry                   1. set monitor_asleep
+//       2. light fence                         2. heavy fence
+//       3. load counts: monitor_asleep?        3. look: is anything queued and anybody active?
+//          clear it and wake the monitor          then clear the mark and go on ticking
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread_parker.hpp>
+#include <ramie/stats.hpp>
+
+namespace ramie::detail {
+
+class scheduler;
+
+class monitor {
+ public:
+  explicit monitor(scheduler& of) noexcept : sched_(of) {}
+  monitor(const monitor&) = delete;
+  monitor& operator=(const monitor&) = delete;
+
+  // The mark was seen: start the thread if there is none, else wake it. Any thread.
+  void wake() noexcept;
+  void stop() noexcept;
+  void read(pressure_stats& into) const noexcept;
+
+ private:
+  void run() noexcept;
+  [[nodiscard]] bool tick() noexcept;  // false: there was nothing to watch
+  void sample(std::int64_t pressure) noexcept;
+  void decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept;
+  [[nodiscard]] bool mark_stalled_workers() noexcept;
+  [[nodiscard]] bool sleep_until_needed() noexcept;  // false: stop
+
+  scheduler& sched_;
+  platform::thread_parker parker_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;  // started by the first wake, under start_mutex_
+  std::mutex start_mutex_;
+  bool started_ = false;
+
+  using count = platform::owned<std::uint64_t>;
+  count positive_, negative_, streak_, longest_streak_, passes_, promoted_, no_work_, nonpositive_, idle_capacity_,
+      not_stuck_, at_limit_;
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+// Choosing what a worker runs next.
+//
+// Order: the injection queue when its turn has come (before the local queues, or a busy worker would
+// starve it); the LIFO slot, three times a tick while others wait in the ring; the ring, oldest first; the
+// injection queue; theft of half of somebody's ring; sleep.
+#include <sched.h>
+
+#include <algorithm>
+
+#include <ramie/platform/cpu.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+fiber* scheduler::next_local(worker& w) noexcept {
+  if (w.attention.load(std::memory_order_relaxed) != 0 || chaotic) [[unlikely]] return nullptr;
+  if (w.tempo.spend()) [[unlikely]] end_tick(w);
+  if (w.tempo.global_turn()) [[unlikely]] {
+    if (fiber* const f = take_from_injection(w)) return f;
+  }
+  if (!w.newest.empty()) {
+    const bool capped = w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty();
+    if (fiber* const f = w.newest.take()) {
+      if (!capped) {
+        w.lifo_polls.add(1);
+        w.count.lifo_hits.add(1);
+        w.count.polls.add(1);
+        return f;
+      }
+      push_local(w, *f);  // flushed: from here on it waits its turn, and thieves see it
+    }
+  }
+  fiber* const f = w.ring.pop_old();
+  if (f != nullptr) w.count.polls.add(1);
+  return f;
+}
+
+void scheduler::end_tick(worker& w) noexcept {
+  w.tempo.end_tick(platform::steady_clock::instance().now());
+  w.lifo_polls.set(0);
+}
+
+// One fiber to run; the rest of the batch goes to the ring.
+fiber* scheduler::take_from_injection(worker& w) noexcept {
+  const auto waiting = injection.size();
+  if (waiting == 0) return nullptr;
+  fiber* batch[max_global_batch];
+  const auto share = fair_batch(waiting, live.load(std::memory_order_relaxed));
+  const auto count = injection.take(batch, std::min(share, w.ring.room() + 1));
+  if (count == 0) return nullptr;
+  w.ring.push_batch(batch + 1, count - 1);
+  w.count.batch_fetches.add(1);
+  w.count.polls.add(1);
+  return batch[0];
+}
+
+fiber* scheduler::steal_somewhere(worker& w) noexcept {
+  const auto slots = static_cast<std::uint32_t>(workers.size());
+  const auto first = w.random.below(slots);
+  for (std::uint32_t i = 0; i < slots; ++i) {
+    worker& victim = *workers[(first + i) % slots];
+    if (&victim == &w || victim.state.load(std::memory_order_relaxed) == worker_state::dead) continue;
+    std::uint32_t taken = 0;
+    fiber* f = victim.ring.steal(w.ring, taken);
+    if (f == nullptr && (victim.attention.load(std::memory_order_relaxed) & worker::stalled) != 0) {
+      f = victim.newest.take();
+      taken = f != nullptr ? 1 : 0;
+    }
+    if (f == nullptr) continue;
+    w.count.steals.add(1);
+    w.count.stolen.add(taken);
+    w.count.polls.add(1);
+    return f;
+  }
+  return nullptr;
+}
+
+// Every fiber that comes back to the worker it left is passed on, as long as somebody else may take it.
+fiber* scheduler::next_in_chaos(worker& w) noexcept {
+  constexpr int patience = 64;
+  for (int tries = 0;; ++tries) {
+    fiber* f = nullptr;
+    if (injection.take(&f, 1) == 0) return nullptr;
+    const auto me = static_cast<std::uint16_t>(w.index + 1);
+    const bool moved = f->last_worker != me;
+    if (!moved && tries < patience && live.load(std::memory_order_relaxed) > 1) {
+      injection.put(f);
+      signal(&w);
+      ::sched_yield();
+      continue;
+    }
+    if (moved && f->last_worker != 0) w.count.migrations.add(1);
+    f->last_worker = me;
+    w.count.polls.add(1);
+    return f;
+  }
+}
+
+fiber* scheduler::worker_next(worker& w) noexcept {
+  for (;;) {
+    if (w.attention.load(std::memory_order_acquire) != 0 && attend(w)) return nullptr;
+    fiber* f = chaotic ? next_in_chaos(w) : next_local(w);
+    if (f == nullptr && !chaotic) f = take_from_injection(w);
+    if (f == nullptr) {
+      w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
+      if (!w.searching.get()) w.searching.set(idle.try_become_searcher(live.load(std::memory_order_relaxed)));
+      for (int round = 0; f == nullptr && w.searching.get() && round < idle_spin_rounds; ++round) {
+        f = steal_somewhere(w);
+        if (f == nullptr) f = chaotic ? next_in_chaos(w) : take_from_injection(w);
+        if (f == nullptr) platform::cpu_pause();
+      }
+    }
+    if (f != nullptr) {
+      found_work(w);
+      return f;
+    }
+    if (may_retire()) {
+      drain(w);
+      return nullptr;
+    }
+    sleep(w);
+  }
+}
+
+// The worker is about to run user code.
+void scheduler::found_work(worker& w) noexcept {
+  if (w.searching.get()) {
+    w.searching.set(false);
+    // The last searcher looks again: an entry whose producer relied on it must not be left behind.
+    if (idle.leave_search() && idle.look().parked() != 0) {
+      platform::heavy_fence();
+      if (work_visible()) {
+        if (const auto index = idle.claim_parked()) rouse(*index);
+      }
+    }
+  }
+  if (w.state.load(std::memory_order_relaxed) != worker_state::active) {
+    w.state.store(worker_state::active, std::memory_order_relaxed);
+    const bool leaves_some = !w.ring.empty() || !injection.empty();
+    if (leaves_some && idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
+  }
+}
+
+bool scheduler::work_visible() const noexcept {
+  if (!injection.empty()) return true;
+  return std::any_of(workers.begin(), workers.end(), [](const auto& other) {
+    if (other->state.load(std::memory_order_relaxed) == worker_state::dead) return false;
+    const bool open_slot = (other->attention.load(std::memory_order_relaxed) & worker::stalled) != 0;
+    return !other->ring.empty() || (open_slot && !other->newest.empty());
+  });
+}
+
+// Sleeper's list of idle_set I3.
+void scheduler::sleep(worker& w) noexcept {
+  const bool was_searching = w.searching.get();
+  w.state.store(worker_state::sleep, std::memory_order_relaxed);
+  idle.announce_sleep(w.index, was_searching);  // 1
+  w.searching.set(true);                        // whoever wakes it, or it itself, counts it as searching
+  platform::heavy_fence();                      // 2
+  const bool needed = work_visible() || w.attention.load(std::memory_order_relaxed) != 0;  // 3
+  if (!needed || !idle.cancel_sleep(w.index)) {
+    w.count.times_parked.add(1);
+    w.parker.park();
+    (void)idle.cancel_sleep(w.index);  // woken without a claim (shutdown): count itself out
+  }
+  w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
+  w.tempo.restart(platform::steady_clock::instance().now());
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+// Which workers there are: lazy start, growth while some are stalled, retirement, the end.
+//
+// Slots 0 … 2·M-1. Invariant: workers that are live plus startable ones (a bit in the idle set, no thread)
+// are at least M; promotion adds live ones, retirement takes them away again but never below M.
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include <ramie/error.hpp>
+#include <ramie/platform/cpu.hpp>
+#include <ramie/platform/fatal.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+unsigned checked_workers(const options& wanted) {
+  if (wanted.workers == 0) {
+    throw usage_error("ramie: options.workers is 0. Use at least 1, or leave it alone for one per processor.");
+  }
+  if (wanted.workers > max_configured_workers) {
+    throw usage_error("ramie: options.workers is " + std::to_string(wanted.workers) + ". At most " +
+                      std::to_string(max_configured_workers) + " are supported.");
+  }
+  return wanted.workers;
+}
+
+std::uint8_t checked_class(std::size_t bytes, const char* name) {
+  if (bytes < platform::min_stack_size || bytes > platform::max_stack_size) {
+    throw usage_error(std::string("ramie: ") + name + " is " + std::to_string(bytes) + " bytes. It must be from " +
+                      std::to_string(platform::min_stack_size) + " to " + std::to_string(platform::max_stack_size) + ".");
+  }
+  return platform::stack_class_for(bytes);
+}
+
+}  // namespace
+
+scheduler::scheduler(const options& wanted)
+    : configured(checked_workers(wanted)),
+      capacity(wanted.elastic ? configured * elastic_factor : configured),
+      default_class(checked_class(wanted.stack_size, "options.stack_size")),
+      root_class(checked_class(wanted.root_stack_size, "options.root_stack_size")),
+      elastic(wanted.elastic),
+      chaotic(wanted.chaos.has_value()),
+      seed(wanted.chaos ? wanted.chaos->seed : 0x9e3779b97f4a7c15ull),
+      idle(capacity),
+      stacks(&scheduler::loop_entry),
+      root_scope(*this),
+      watcher(*this) {
+  workers.reserve(capacity);
+  for (unsigned i = 0; i < capacity; ++i) {
+    workers.push_back(std::make_unique<worker>(*this, i, (seed + i + 1) * 0xd1342543de82ef95ull));
+  }
+  for (unsigned i = 0; i < configured; ++i) idle.announce_sleep(i, false);
+  if (elastic) idle.set_monitor_asleep();
+}
+
+scheduler::~scheduler() {
+  watcher.stop();
+  {
+    std::lock_guard hold(roster_mutex_);
+    stopping_ = true;
+  }
+  for (auto& w : workers) {
+    w->attention.fetch_or(worker::stop, std::memory_order_release);
+    w->parker.unpark();
+  }
+  for (auto& w : workers) {
+    if (w->thread.joinable()) w->thread.join();
+  }
+  if (!injection.empty()) platform::fatal("fibers are still queued while their runtime ends: corruption of the runtime.");
+  const auto left = frames.count();
+  if (left.made != left.pooled) {
+    platform::fatal("%zu fiber frames did not come back before their runtime ended: corruption of the runtime.",
+                    left.made - left.pooled);
+  }
+}
+
+bool scheduler::rouse(std::uint32_t index) noexcept {
+  worker& w = *workers[index];
+  if (w.state.load(std::memory_order_acquire) != worker_state::dead) {
+    w.parker.unpark();
+    return true;
+  }
+  if (start_thread(index)) return true;
+  idle.return_claim(index);
+  return false;
+}
+
+// The caller owns the slot: it has claimed its bit, or holds a slot that is in nobody's reach.
+bool scheduler::start_thread(std::uint32_t index) noexcept {
+  std::lock_guard hold(roster_mutex_);
+  if (stopping_) return false;
+  worker& w = *workers[index];
+  try {
+    if (w.thread.joinable()) w.thread.join();  // a retired predecessor, at its very end
+    w.searching.set(true);
+    w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
+    live.fetch_add(1, std::memory_order_seq_cst);
+    w.thread = std::thread([&w] { thread_main(w); });
+    return true;
+  } catch (const std::system_error&) {
+    live.fetch_sub(1, std::memory_order_seq_cst);
+    w.state.store(worker_state::dead, std::memory_order_relaxed);
+    return false;
+  }
+}
+
+void scheduler::ensure_a_worker() {
+  if (live.load(std::memory_order_acquire) != 0) return;
+  if (const auto index = idle.claim_parked(); index && !rouse(*index) && live.load(std::memory_order_acquire) == 0) {
+    throw std::system_error(EAGAIN, std::generic_category(),
+                            "ramie: the first worker thread could not be started; raise the limit of threads");
+  }
+}
+
+bool scheduler::promote_one() noexcept {
+  for (std::uint32_t i = 0; i < capacity; ++i) {
+    if (workers[i]->state.load(std::memory_order_acquire) != worker_state::dead || idle.is_parked(i)) continue;
+    idle.count_searcher();
+    if (start_thread(i)) return true;
+    (void)idle.leave_search();
+    return false;
+  }
+  return false;
+}
+
+bool scheduler::may_retire() noexcept {
+  auto now = live.load(std::memory_order_relaxed);
+  while (now > configured && now - stalled.load(std::memory_order_relaxed) > configured) {
+    if (live.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+bool scheduler::attend(worker& w) noexcept {
+  const auto seen = w.attention.fetch_and(~worker::stalled, std::memory_order_acq_rel);
+  if ((seen & worker::stalled) != 0) stalled.fetch_sub(1, std::memory_order_acq_rel);
+  if ((seen & worker::stop) != 0) {
+    live.fetch_sub(1, std::memory_order_acq_rel);
+    if (w.searching.get()) (void)idle.leave_search();
+    w.searching.set(false);
+    return true;
+  }
+  if ((seen & worker::stalled) == 0 || !may_retire()) return false;
+  drain(w);
+  return true;
+}
+
+// DRAINING: nothing new is taken; what is here goes to the injection queue, for the others.
+void scheduler::drain(worker& w) noexcept {
+  w.state.store(worker_state::draining, std::memory_order_relaxed);
+  retired_workers.fetch_add(1, std::memory_order_relaxed);
+  bool moved = false;
+  if (fiber* const f = w.newest.take()) {
+    injection.put(f);
+    moved = true;
+  }
+  fiber* batch[max_global_batch];
+  for (std::uint32_t n = 1; n != 0;) {
+    n = 0;
+    while (n < max_global_batch) {
+      fiber* const f = w.ring.pop_old();
+      if (f == nullptr) break;
+      batch[n++] = f;
+    }
+    injection.put(batch, n);
+    moved = moved || n != 0;
+  }
+  if (w.searching.get()) {
+    w.searching.set(false);
+    if (idle.leave_search()) platform::heavy_fence();
+  }
+  if (moved || work_visible()) signal(&w);
+}
+
+std::int64_t scheduler::pressure() const noexcept {
+  auto sum = static_cast<std::int64_t>(enqueued_outside.load(std::memory_order_relaxed));
+  for (const auto& w : workers) {
+    sum += static_cast<std::int64_t>(w->count.enqueued.get()) - static_cast<std::int64_t>(w->count.polls.get());
+  }
+  return sum;
+}
+
+runtime_stats scheduler::stats() const {
+  runtime_stats all;
+  for (const auto& w : workers) {
+    all.workers.push_back(w->count.read());
+    all.total += all.workers.back();
+  }
+  all.configured_workers = configured;
+  all.live_workers = live.load(std::memory_order_acquire);
+  all.enqueued_outside = enqueued_outside.load(std::memory_order_relaxed);
+  all.injection_over_mark = injection.times_over_mark();
+  const auto stack_census = stacks.count();
+  all.stacks_in_use = stack_census.taken;
+  all.stack_slots = stack_census.slots;
+  all.frames_made = frames.count().made;
+  watcher.read(all.pressure);
+  all.pressure.current = pressure();
+  all.pressure.retired_workers = retired_workers.load(std::memory_order_relaxed);
+  return all;
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+// Making fibers runnable, and telling somebody.
+#include <ramie/error.hpp>
+#include <ramie/platform/fatal.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+// The ring's overflow, with the worker's statistics.
+struct shed_to_injection {
+  worker& from;
+  void put(fiber* f) noexcept { from.sched.injection.put(f); }
+  void put(fiber* const* items, std::uint32_t n) noexcept {
+    from.count.overflows.add(1);
+    from.sched.injection.put(items, n);
+  }
+};
+
+void check_runnable(const fiber& f) noexcept {
+  if constexpr (platform::debug_checks) {
+    const auto seen = f.word.load();
+    if (seen.state() != lifecycle::runnable) {
+      platform::fatal("fiber #%u is queued while %s (F2): corruption of the runtime.", f.number, name_of(seen.state()));
+    }
+  }
+}
+
+}  // namespace
+
+void scheduler::schedule(fiber& f) noexcept {
+  worker* const w = this_worker();
+  if (w != nullptr && &w->sched == this) {
+    schedule_on(*w, f);
+    return;
+  }
+  check_runnable(f);
+  enqueued_outside.fetch_add(1, std::memory_order_relaxed);
+  injection.put(&f);
+  signal(nullptr);
+}
+
+void scheduler::schedule_on(worker& w, fiber& f) noexcept {
+  check_runnable(f);
+  w.count.enqueued.add(1);
+  if (chaotic) {
+    injection.put(&f);
+    signal(&w);
+    return;
+  }
+  // Newest first, for its warm data; but no longer while others wait in the ring.
+  if (w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty()) {
+    push_local(w, f);
+    return;
+  }
+  if (fiber* const older = w.newest.put(&f)) {
+    push_local(w, *older);
+    return;
+  }
+  // Nobody is woken for the LIFO slot: this worker comes to it next. If it does not, the monitor sees it.
+  platform::light_fence();
+  if (idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
+}
+
+void scheduler::push_local(worker& w, fiber& f) noexcept {
+  shed_to_injection overflow{w};
+  w.ring.push(&f, overflow);
+  signal(&w);
+}
+
+void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
+  bool woke_one = false;
+  if (seen.should_wake()) {
+    if (const auto index = idle.claim_parked()) woke_one = rouse(*index);
+  }
+  // A worker woken from outside arms the monitor itself if it leaves anything queued (found_work).
+  const bool needs_watching = by != nullptr || !woke_one;
+  if (needs_watching && seen.monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
+}
+
+void scheduler::launch(worker* w, fiber& f) {
+  f.word.init_to_runnable();
+  platform::annotate::hand_over(&f);
+  if (w != nullptr) {
+    w->count.spawned.add(1);
+    w->count.enqueued.add(1);
+    if (chaotic) {
+      injection.put(&f);
+      signal(w);
+    } else {
+      push_local(*w, f);
+    }
+    return;
+  }
+  enqueued_outside.fetch_add(1, std::memory_order_relaxed);
+  injection.put(&f);
+  signal(nullptr);
+}
+
+void spawn(const spawn_request& request) {
+  scheduler& sched = request.scope.owner_scheduler();
+  worker* w = this_worker();
+  if (w != nullptr && &w->sched != &sched) w = nullptr;
+  if (w == nullptr) {
+    sched.ensure_a_worker();
+    sched.injection.wait_for_room();
+  }
+  fiber* const f = w != nullptr ? w->frames.take(sched.frames) : sched.frames.take_one();
+  f->word.initialise(static_cast<std::uint16_t>(f->wait_ticket.load(std::memory_order_relaxed)));
+  f->stack = nullptr;
+  f->ops = &request.ops;
+  f->data = request.data;
+  f->scope = f->home = &request.scope;
+  f->seen_epoch.set(0);
+  f->owner = &sched;
+  f->site = request.site;
+  f->last_worker = 0;
+  f->size_class = request.stack_size == 0 ? sched.default_class : platform::stack_class_for(request.stack_size);
+  sched.launch(w, *f);
+}
+
+}  // namespace ramie::detail

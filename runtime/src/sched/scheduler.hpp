@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+// The scheduler of one runtime: its workers, its queues, its pools. Split by job:
+//
+//   schedule.cpp   making fibers runnable: spawn, wake, yield; whom to tell
+//   next.cpp       choosing what a worker runs next: local, injection, theft, sleep
+//   loop.cpp       running it: stacks, starts, ends, departures
+//   roster.cpp     starting and retiring workers; shutdown
+//   monitor.cpp    noticing stalled workers; pressure
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <ramie/options.hpp>
+#include <ramie/platform/clock.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/stack_pool.hpp>
+#include <ramie/runtime/cancel_scope.hpp>
+#include <ramie/stats.hpp>
+
+#include "idle_set.hpp"
+#include "injection_queue.hpp"
+#include "monitor.hpp"
+#include "worker.hpp"
+
+namespace ramie::detail {
+
+class scheduler {
+ public:
+  // Throws usage_error for options that can't work. Starts no thread.
+  explicit scheduler(const options& wanted);
+  // All fibers must have ended. Stops and joins every thread.
+  ~scheduler();
+  scheduler(const scheduler&) = delete;
+  scheduler& operator=(const scheduler&) = delete;
+
+  // schedule.cpp ------------------------------------------------------------------------------------
+  // Enqueues a RUNNABLE fiber, exactly once per transition to RUNNABLE (F2, F4). Publishes before it
+  // signals. Any thread.
+  void schedule(fiber& f) noexcept;
+  void schedule_on(worker& w, fiber& f) noexcept;  // `w` is the calling thread's
+  void push_local(worker& w, fiber& f) noexcept;
+  void launch(worker* w, fiber& f);                // a fresh fiber; `w` null: from outside
+
+  // After an entry was published: wake a sleeper and the monitor if they must be.
+  void signal(worker* by) noexcept {
+    platform::light_fence();
+    const auto seen = idle.look();
+    if (!seen.nothing_to_do()) [[unlikely]] signal_slowly(by, seen);
+  }
+
+  // next.cpp ----------------------------------------------------------------------------------------
+  // What `w` should run next without searching or sleeping; null if nothing is at hand.
+  [[nodiscard]] fiber* next_local(worker& w) noexcept;
+  // The same with everything: local, injection, theft, sleep. Null: the worker must leave.
+  [[nodiscard]] fiber* worker_next(worker& w) noexcept;
+
+  // loop.cpp ----------------------------------------------------------------------------------------
+  // Leaves the current stack: for `next`'s own if it has one, else for a loop, which runs `next` first.
+  // Returns the worker that is current when the stack is resumed.
+  static worker* depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept;
+  static void thread_main(worker& w) noexcept;
+
+  // roster.cpp --------------------------------------------------------------------------------------
+  // Wakes the worker claimed from the idle set, starting its thread if need be. False: it can't start.
+  bool rouse(std::uint32_t index) noexcept;
+  bool start_thread(std::uint32_t index) noexcept;
+  [[nodiscard]] bool promote_one() noexcept;             // an extra worker; false at the limit
+  [[nodiscard]] bool may_retire() noexcept;              // true: the caller is surplus and must drain
+  void drain(worker& w) noexcept;
+  void ensure_a_worker();                                // throws std::system_error
+
+  [[nodiscard]] bool work_visible() const noexcept;
+  [[nodiscard]] runtime_stats stats() const;
+  [[nodiscard]] std::int64_t pressure() const noexcept;
+
+  // Set up once.
+  const unsigned configured;
+  const unsigned capacity;
+  const std::uint8_t default_class;
+  const std::uint8_t root_class;
+  const bool elastic;
+  const bool chaotic;
+  const std::uint64_t seed;
+
+  // Read by all, written rarely.
+  alignas(platform::cache_line) std::atomic<std::uint64_t> cancel_epoch{0};
+  std::atomic<std::uint32_t> live{0};        // workers with a thread that are not draining
+  std::atomic<std::uint32_t> stalled{0};     // of those, marked stalled
+
+  // Written by all.
+  alignas(platform::cache_line) idle_set idle;
+  alignas(platform::cache_line) injection_queue<fiber> injection;
+  std::atomic<std::uint64_t> enqueued_outside{0};
+
+  platform::stack_pool stacks;
+  frame_pool frames;
+  std::vector<std::unique_ptr<worker>> workers;
+  std::mutex cancel_mutex;  // one sweep at a time
+  cancel_scope root_scope;
+  monitor watcher;
+
+  std::atomic<std::uint64_t> retired_workers{0};
+
+ private:
+  friend class monitor;
+
+  void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
+  [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
+  [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
+  [[nodiscard]] fiber* next_in_chaos(worker& w) noexcept;
+  void end_tick(worker& w) noexcept;
+  void found_work(worker& w) noexcept;
+  void sleep(worker& w) noexcept;
+  [[nodiscard]] bool attend(worker& w) noexcept;  // true: the worker must leave
+
+  enum class step : std::uint8_t { start_here, switch_away, leave };
+  struct plan {
+    step what;
+    fiber* f;
+    platform::stack_block* to;
+  };
+  [[nodiscard]] static plan next_plan(worker& w) noexcept;
+  [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
+  [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
+  [[nodiscard]] static bool run_body(fiber& f) noexcept;
+  static void finish(worker& w, fiber& f, platform::stack_block* started_on, bool last) noexcept;
+  static void discard(worker& w, fiber& f, discard_cause why) noexcept;
+  static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
+  static void arrive(platform::thread_anchor* here) noexcept;
+  static void commit_park(worker& w, fiber& f) noexcept;
+  static void loop(worker* w) noexcept;
+  static void loop_entry(platform::arrival landed) noexcept;
+  [[nodiscard]] static platform::stack_block* take_stack(worker& w, std::uint8_t size_class) noexcept;
+  static void keep_spare(worker& w, platform::stack_block& stack) noexcept;
+
+  std::mutex roster_mutex_;
+  bool stopping_ = false;
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+// The frame of a fiber: 128 bytes, pooled, never given back to the system before the runtime ends, so
+// that a stale waker may always look at its word and its ticket.
+//
+// Plain fields belong to the owner of the word's current state (task/state.hpp). First line: what
+// switching, waking and queueing touch. Second line: what starting, parking first and dumps touch.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/context.hpp>
+#include <ramie/platform/thread_parker.hpp>
+#include <ramie/runtime/cancel_scope.hpp>
+#include <ramie/runtime/constants.hpp>
+#include <ramie/runtime/spawn.hpp>
+#include <ramie/runtime/wait.hpp>
+
+#include "../task/state.hpp"
+
+namespace ramie::detail {
+
+class alignas(frame_bytes) fiber {
+ public:
+  fiber_word word;
+  std::atomic<std::uint64_t> wait_ticket{0};  // bumped per publication, kept when the frame is recycled
+  platform::owned<fiber*> next{nullptr};      // in the injection queue, or in a pool
+  platform::stack_block* stack = nullptr;     // null until it first leaves the stack it was started on
+  const fiber_ops* ops = nullptr;
+  void* data = nullptr;
+  cancel_scope* scope = nullptr;              // innermost
+  platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last looked and was not cancelled
+
+  scope_link link;                            // in home's list of fibers that have parked
+  cancel_scope* home = nullptr;               // the scope it was spawned into
+  scheduler* owner = nullptr;                 // null: a plain thread's proxy
+  platform::owned<const wait_reason*> reason{nullptr};
+  std::source_location site;
+  std::uint32_t shield_depth = 0;
+  std::uint32_t number = 0;                   // of the frame; unique among live fibers
+  std::uint16_t last_worker = 0;              // chaos mode only
+  std::uint8_t size_class = 0;
+  bool linked = false;                        // in home's list
+  bool cancel_delivered = false;              // it got `cancelled` and has not left that scope yet
+
+  [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }
+  [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {
+    return *reinterpret_cast<fiber*>(reinterpret_cast<char*>(&l) - offsetof_link);
+  }
+
+ private:
+  static constexpr std::size_t offsetof_link = 64;
+};
+
+static_assert(sizeof(fiber) == frame_bytes, "the frame is two cache lines");
+static_assert(alignof(fiber) == frame_bytes);
+
+// A plain thread as a fiber: its park is a futex wait. Pooled for the life of the process.
+struct proxy_fiber : fiber {
+  platform::thread_parker parker;
+};
+
+// The calling fiber, or the calling thread's proxy. Fatal in scheduler code.
+[[nodiscard]] fiber& self();
+// The calling fiber, or null on a plain thread.
+[[nodiscard]] fiber* current_fiber() noexcept;
+
+}  // namespace ramie::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSL-1.0
+// Frames, pooled: a cache per worker, a global pool behind it, slabs from the system behind that. Frames
+// move between cache and pool in batches of frame_batch, chained so that a move is a pointer swap.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "frame.hpp"
+
+namespace ramie::detail {
+
+class frame_pool {
+ public:
+  frame_pool() = default;
+  frame_pool(const frame_pool&) = delete;
+  frame_pool& operator=(const frame_pool&) = delete;
+
+  // A chain of 1 to frame_batch frames and how many. Throws std::bad_alloc.
+  [[nodiscard]] fiber* take_batch(std::uint32_t& count);
+  void give_batch(fiber* first, std::uint32_t count) noexcept;
+
+  // One frame, for threads without a cache.
+  [[nodiscard]] fiber* take_one();
+  void give_one(fiber* f) noexcept { give_batch(f, 1); }
+
+  // Frames made so far, and how many of them are in the pool (not in workers' caches).
+  struct census {
+    std::size_t made;
+    std::size_t pooled;
+  };
+  [[nodiscard]] census count() const noexcept;
+
+ private:
+  struct batch {
+    fiber* first;
+    std::uint32_t count;
+  };
+  struct alignas(frame_bytes) slab {
+    fiber frames[frames_per_slab];
+  };
+  void grow();
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<slab>> slabs_;
+  std::vector<batch> batches_;  // capacity is reserved by grow, so giving back never allocates
+  std::uint32_t made_ = 0;
+  std::size_t pooled_ = 0;
+};
+
+// A worker's own frames. Owner only.
+class frame_cache {
+ public:
+  [[nodiscard]] fiber* take(frame_pool& pool) {
+    fiber* f = first_.get();
+    if (f == nullptr) [[unlikely]] f = refill(pool);
+    platform::annotate::take_over(f);
+    first_.set(f->next.get());
+    count_.add(-1u);
+    return f;
+  }
+  void give(fiber* f, frame_pool& pool) noexcept {
+    f->next.set(first_.get());
+    platform::annotate::hand_over(f);
+    first_.set(f);
+    count_.add(1);
+    if (count_.get() > frame_cache_limit) [[unlikely]] spill(pool, frame_batch);
+  }
+  void give_all(frame_pool& pool) noexcept { spill(pool, count_.get()); }
+  [[nodiscard]] std::uint32_t size() const noexcept { return count_.get(); }
+
+ private:
+  fiber* refill(frame_pool& pool);
+  void spill(frame_pool& pool, std::uint32_t how_many) noexcept;
+
+  platform::owned<fiber*> first_{nullptr};
+  platform::owned<std::uint32_t> count_{0};
+};
+
+}  // namespace ramie::detail

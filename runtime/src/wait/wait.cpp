@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+// fiber_wait: RUNNING -> PARKING -> {RUNNING | PARKED}. The only place where fibers park.
+#include <ramie/platform/fatal.hpp>
+#include <ramie/this_fiber.hpp>
+
+#include "../sched/scheduler.hpp"
+#include "wake.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+// Gives the node a fresh ticket, marks the fiber as PARKING under it, then publishes: a waker that finds
+// the node finds a fiber it can claim. False: refused, and the fiber is RUNNING again.
+bool enter_parking(fiber& f, waitable& on, waiter& node) {
+  node.who = &f;
+  node.outcome = 0;
+  node.ticket = f.wait_ticket.load(std::memory_order_relaxed) + 1;
+  f.wait_ticket.store(node.ticket, std::memory_order_release);  // pairs with the acquire in fiber_wake
+  f.word.running_to_parking(static_cast<std::uint16_t>(node.ticket));
+  bool published = false;
+  try {
+    published = on.publish(node);
+  } catch (...) {
+    (void)f.word.parking_to_running();
+    throw;
+  }
+  if (!published) (void)f.word.parking_to_running();
+  return published;
+}
+
+// Until somebody wakes us. Returns RUNNING.
+void park_fiber(fiber& f, std::uint64_t accounted_epoch) noexcept {
+  // Woken before we even left: stay on this stack.
+  if (f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken) return;
+  worker* w = this_worker();
+  w->left_epoch.set(accounted_epoch);
+  fiber* const next = w->sched.next_local(*w);
+  w = scheduler::depart(*w, departure::park, &f, next);
+  w->current.set(&f);
+  f.word.runnable_to_running();
+}
+
+// A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.
+void park_thread(proxy_fiber& f) noexcept {
+  if (f.word.commit_park() != commit_result::must_enqueue) f.parker.park();
+  f.word.runnable_to_running();
+}
+
+std::uint64_t epoch_of(const fiber& f) noexcept {
+  return f.is_proxy() ? 0 : f.owner->cancel_epoch.load(std::memory_order_acquire);
+}
+
+void yield_by_chance(fiber& f) {
+  if (f.is_proxy() || !f.owner->chaotic) return;
+  if (this_worker()->random.below(4) == 0) yield();
+}
+
+}  // namespace
+
+wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
+  fiber& f = self();
+  yield_by_chance(f);
+  for (;;) {
+    if (on.try_complete(node)) return wait_result::completed;
+    const auto epoch = epoch_of(f);
+    if (may_cancel == cancellable::yes && !f.is_proxy()) throw_if_cancelled(f, epoch);
+    if (!f.linked && !f.is_proxy()) f.home->link_fiber(f);
+    if (!enter_parking(f, on, node)) return wait_result::refused;
+    f.reason.set(&why);
+    if (f.is_proxy()) {
+      park_thread(static_cast<proxy_fiber&>(f));
+    } else {
+      park_fiber(f, epoch);
+    }
+    f.reason.set(nullptr);
+    if (node.outcome != 0) return wait_result::completed;
+    // Woken for another reason: cancelled, or by accident. From here on nobody can claim the node.
+    on.unpublish(node);
+  }
+}
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+void yield() {
+  detail::worker* w = detail::this_worker();
+  if (w == nullptr) return std::this_thread::yield();
+  detail::fiber* const f = w->current.get();
+  if (f == nullptr) platform::fatal("yield() inside the scheduler. Callbacks of the runtime must not wait.");
+  detail::throw_if_cancelled(*f, w->sched.cancel_epoch.load(std::memory_order_acquire));
+  detail::fiber* const next = w->sched.next_local(*w);
+  const bool must_leave = w->sched.chaotic || w->attention.load(std::memory_order_relaxed) != 0;
+  if (next == nullptr && !must_leave) return;
+  w = detail::scheduler::depart(*w, detail::departure::yield, f, next);
+  w->current.set(f);
+  f->word.runnable_to_running();
+}
+
+namespace this_fiber {
+
+bool exists() noexcept { return detail::current_fiber() != nullptr; }
+
+std::uint32_t number() {
+  detail::fiber* const f = detail::current_fiber();
+  return f != nullptr ? f->number : 0;
+}
+
+}  // namespace this_fiber
+
+}  // namespace ramie::inline v0

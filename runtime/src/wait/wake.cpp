@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "wake.hpp"
+
+#include "../sched/scheduler.hpp"
+
+namespace ramie::detail {
+
+void enqueue(fiber& f) noexcept {
+  if (f.is_proxy()) {
+    static_cast<proxy_fiber&>(f).parker.unpark();
+  } else {
+    f.owner->schedule(f);
+  }
+}
+
+bool claim(waiter& node) noexcept {
+  return node.who->word.claim(static_cast<std::uint16_t>(node.ticket)) == claim_result::won;
+}
+
+void complete(fiber& who) noexcept {
+  if (who.word.complete() == complete_result::must_enqueue) enqueue(who);
+}
+
+void fiber_wake(fiber& f, std::uint64_t ticket) noexcept {
+  // The 64-bit ticket first: 16 bits alone come round again within milliseconds.
+  if (f.wait_ticket.load(std::memory_order_acquire) != ticket) return;
+  if (f.word.wake(static_cast<std::uint16_t>(ticket)) == wake_result::must_enqueue) enqueue(f);
+}
+
+void waker::wake() const noexcept {
+  if (who_ != nullptr) fiber_wake(*who_, ticket_);
+}
+
+void wake_for_cancel(fiber& f) noexcept {
+  const auto now = f.word.load();
+  if (f.word.wake(now.ticket(), word_view::cancel_seen) == wake_result::must_enqueue) enqueue(f);
+}
+
+void wait_list::add(waiter& node) noexcept {
+  node.previous = last_;
+  node.next = nullptr;
+  (last_ != nullptr ? last_->next : first_) = &node;
+  last_ = &node;
+  node.listed = true;
+}
+
+void wait_list::remove(waiter& node) noexcept {
+  if (!node.listed) return;
+  (node.previous != nullptr ? node.previous->next : first_) = node.next;
+  (node.next != nullptr ? node.next->previous : last_) = node.previous;
+  node.listed = false;
+}
+
+waiter* wait_list::claim_first() noexcept {
+  while (waiter* const node = first_) {
+    remove(*node);
+    if (claim(*node)) return node;
+  }
+  return nullptr;
+}
+
+}  // namespace ramie::detail
