@@ -176,7 +176,7 @@ stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
   stack->size_class = in.size_class;
   char* const top = reinterpret_cast<char*>(stack);
   const auto usable = static_cast<std::size_t>(top - stack->low);
-  stack->resume_point = boost::context::detail::make_fcontext(top, usable, entry_);
+  stack->resume_point = make_context(top, usable, entry_);
   annotate::stack_created(stack->note, stack->low, usable + sizeof(stack_block));
   return stack;
 }

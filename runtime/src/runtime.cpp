@@ -96,7 +96,6 @@ worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
   hand_offs += o.hand_offs;
   polls += o.polls;
   parks += o.parks;
-  yields += o.yields;
   enqueued += o.enqueued;
   lifo_hits += o.lifo_hits;
   batch_fetches += o.batch_fetches;

@@ -20,7 +20,6 @@ struct worker_stats {
   std::uint64_t hand_offs = 0;          // of those: from fiber straight to fiber
   std::uint64_t polls = 0;              // fibers given the processor
   std::uint64_t parks = 0;              // waits that left their stack
-  std::uint64_t yields = 0;             // yields that left their stack
   std::uint64_t enqueued = 0;           // fibers made runnable here
   std::uint64_t lifo_hits = 0;          // polls served by the LIFO slot
   std::uint64_t batch_fetches = 0;      // visits to the injection queue that found something

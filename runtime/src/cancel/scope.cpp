@@ -120,8 +120,7 @@ void cancel_scope::link_into_parents() noexcept {
   }
 }
 
-void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
-  if (f.seen_epoch.get() == epoch) return;
+void look_at_scopes(fiber& f, std::uint64_t epoch) {
   cancel_scope* const scope = cancel_scope::effective(f.scope, epoch);
   if (scope == nullptr) {
     f.seen_epoch.set(epoch);

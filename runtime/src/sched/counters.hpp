@@ -9,12 +9,12 @@ namespace ramie::detail {
 
 struct counters {
   using count = platform::owned<std::uint64_t>;
-  count spawned, started, finished_in_place, adopted, discarded, switches, hand_offs, polls, parks, yields, enqueued,
+  count spawned, started, finished_in_place, adopted, discarded, loop_switches, hand_offs, polls, parks, enqueued,
       lifo_hits, batch_fetches, overflows, steals, stolen, migrations, times_parked, cancel_redelivered;
 
   [[nodiscard]] worker_stats read() const noexcept {
     return {spawned.get(),    started.get(),    finished_in_place.get(), adopted.get(),  discarded.get(),
-            switches.get(),   hand_offs.get(),  polls.get(),             parks.get(),    yields.get(),
+            hand_offs.get() + loop_switches.get(), hand_offs.get(),  polls.get(),             parks.get(),
             enqueued.get(),   lifo_hits.get(),  batch_fetches.get(),     overflows.get(), steals.get(),
             stolen.get(),     migrations.get(), times_parked.get(),      cancel_redelivered.get()};
   }

@@ -6,7 +6,7 @@
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/overflow.hpp>
 
-#include "scheduler.hpp"
+#include "hot.hpp"
 
 namespace ramie::detail {
 
@@ -18,7 +18,7 @@ void scheduler::thread_main(worker& w) noexcept {
   const platform::alternate_stack for_overflow_reports;
   w.active.set(&w.native);
   w.leaving_pool.set(false);
-  w.tempo.restart(platform::steady_clock::instance().now());
+  w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
   loop(&w);
   for (stack_block* s = w.spares.get(); s != nullptr;) {
     stack_block* const next = s->next.get();
@@ -28,7 +28,7 @@ void scheduler::thread_main(worker& w) noexcept {
   w.spares.set(nullptr);
   w.spare_count.set(0);
   w.frames.give_all(w.sched.frames);
-  w.attention.store(0, std::memory_order_relaxed);
+  w.attention.fetch_and(worker::chaos, std::memory_order_relaxed);
   set_this_worker(nullptr);
   w.state.store(worker_state::dead, std::memory_order_release);
 }
@@ -45,6 +45,7 @@ RAMIE_SWITCHES_IDENTITY void scheduler::loop(worker* w) noexcept {
   for (;;) {
     const plan next = next_plan(*w);
     const bool on_native = w->active.get() == &w->native;
+    if (next.what != step::start_here) w->count.loop_switches.add(1);
     switch (next.what) {
       case step::start_here:
         w = start_here(*w, *next.f);
@@ -137,84 +138,6 @@ void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
   const auto result = f.word.finish(lifecycle::cancelled);
   f.ops->retire(f.data, result.wake_joiners);
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
-}
-
-worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {
-  if (leaver->stack == nullptr) w.count.adopted.add(1);
-  leaver->stack = w.active.get();
-  stack_block* to = nullptr;
-  if (next != nullptr && next->stack != nullptr) {
-    to = next->stack;
-    w.count.hand_offs.add(1);
-  } else {
-    to = take_stack(w, w.sched.default_class);
-    if (to == nullptr) to = &w.native;
-    w.handoff.set(next);
-  }
-  return switch_to(w, *to, as, leaver);
-}
-
-RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, stack_block& to, departure as, fiber* leaver) noexcept {
-  stack_block& from = *w.active.get();
-  w.left_as.set(as);
-  w.left_fiber.set(leaver);
-  w.active.set(&to);
-  w.count.switches.add(1);
-  return static_cast<worker*>(platform::switch_stack(&w, from, to, arrive));
-}
-
-// On the new stack, as the thread: nobody runs on the stack that was left, so now its business is done.
-void scheduler::arrive(platform::thread_anchor* here) noexcept {
-  worker& w = *static_cast<worker*>(here);
-  switch (w.left_as.get()) {
-    case departure::spare:
-      keep_spare(w, *w.leaving);
-      break;
-    case departure::park:
-      commit_park(w, *w.left_fiber.get());
-      break;
-    case departure::yield: {
-      fiber& f = *w.left_fiber.get();
-      w.count.yields.add(1);
-      w.count.enqueued.add(1);
-      f.word.running_to_runnable();
-      if (w.sched.chaotic) {
-        w.sched.injection.put(&f);
-        w.sched.signal(&w);
-      } else {
-        w.sched.push_local(w, f);
-      }
-      break;
-    }
-    case departure::native:
-      break;
-  }
-}
-
-void scheduler::commit_park(worker& w, fiber& f) noexcept {
-  // After the commit the frame may be anybody's: read first what is needed later.
-  const auto accounted = w.left_epoch.get();
-  const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
-  w.count.parks.add(1);
-  switch (f.word.commit_park()) {
-    case commit_result::parked:
-      // Parker's step 3 of cancel_scope.hpp.
-      if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]] again.wake();
-      break;
-    case commit_result::must_enqueue:
-      w.sched.schedule_on(w, f);
-      break;
-    case commit_result::left_claimed:
-      break;
-  }
-}
-
-stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
-  stack_block* const spare = w.spares.get();
-  if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
-  w.spares.set(spare->next.get());
-  w.spare_count.add(-1u);
-  return spare;
 }
 
 void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {

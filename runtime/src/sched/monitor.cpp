@@ -102,6 +102,7 @@ bool monitor::mark_stalled_workers() noexcept {
     any = true;
     if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
       sched_.stalled.fetch_add(1, std::memory_order_acq_rel);
+      w->newest.open_to_thieves();
     }
   }
   return any;

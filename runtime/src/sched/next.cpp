@@ -10,36 +10,26 @@
 
 #include <ramie/platform/cpu.hpp>
 
-#include "scheduler.hpp"
+#include "hot.hpp"
 
 namespace ramie::detail {
 
-fiber* scheduler::next_local(worker& w) noexcept {
-  if (w.attention.load(std::memory_order_relaxed) != 0 || chaotic) [[unlikely]] return nullptr;
-  if (w.tempo.spend()) [[unlikely]] end_tick(w);
-  if (w.tempo.global_turn()) [[unlikely]] {
-    if (fiber* const f = take_from_injection(w)) return f;
+// The poll is one at which a tick ends, or the injection queue has its turn, or both.
+fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
+  if (w.tempo.tick_ended(polls)) {
+    w.tempo.end_tick(polls, platform::steady_clock::instance().now());
+    w.lifo_polls.set(0);
   }
-  if (!w.newest.empty()) {
-    const bool capped = w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty();
-    if (fiber* const f = w.newest.take()) {
-      if (!capped) {
-        w.lifo_polls.add(1);
-        w.count.lifo_hits.add(1);
-        w.count.polls.add(1);
-        return f;
-      }
-      push_local(w, *f);  // flushed: from here on it waits its turn, and thieves see it
-    }
-  }
-  fiber* const f = w.ring.pop_old();
-  if (f != nullptr) w.count.polls.add(1);
-  return f;
+  return w.tempo.global_turn(polls) ? take_from_injection(w) : nullptr;
 }
 
-void scheduler::end_tick(worker& w) noexcept {
-  w.tempo.end_tick(platform::steady_clock::instance().now());
+// Nothing at hand. Looking in vain is time too: a fiber that yields alone still ends its ticks.
+fiber* scheduler::poll_in_vain(worker& w) noexcept {
+  w.vain_polls.add(1);
+  if (w.vain_polls.get() % budget_per_tick != 0) return nullptr;
+  w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
   w.lifo_polls.set(0);
+  return take_from_injection(w);
 }
 
 // One fiber to run; the rest of the batch goes to the ring.
@@ -64,8 +54,8 @@ fiber* scheduler::steal_somewhere(worker& w) noexcept {
     if (&victim == &w || victim.state.load(std::memory_order_relaxed) == worker_state::dead) continue;
     std::uint32_t taken = 0;
     fiber* f = victim.ring.steal(w.ring, taken);
-    if (f == nullptr && (victim.attention.load(std::memory_order_relaxed) & worker::stalled) != 0) {
-      f = victim.newest.take();
+    if (f == nullptr) {
+      f = victim.newest.steal();
       taken = f != nullptr ? 1 : 0;
     }
     if (f == nullptr) continue;
@@ -147,8 +137,7 @@ bool scheduler::work_visible() const noexcept {
   if (!injection.empty()) return true;
   return std::any_of(workers.begin(), workers.end(), [](const auto& other) {
     if (other->state.load(std::memory_order_relaxed) == worker_state::dead) return false;
-    const bool open_slot = (other->attention.load(std::memory_order_relaxed) & worker::stalled) != 0;
-    return !other->ring.empty() || (open_slot && !other->newest.empty());
+    return !other->ring.empty() || other->newest.stealable();
   });
 }
 
@@ -166,7 +155,7 @@ void scheduler::sleep(worker& w) noexcept {
     (void)idle.cancel_sleep(w.index);  // woken without a claim (shutdown): count itself out
   }
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-  w.tempo.restart(platform::steady_clock::instance().now());
+  w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
 }
 
 }  // namespace ramie::detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // How long a worker may go on before it looks around: the budget of a tick, and how often it visits the
-// injection queue. One clock read per tick, none per fiber. Owner only.
+// injection queue. Both are told in polls, so one comparison per poll decides; one clock read per tick,
+// none per fiber. Owner only.
 #pragma once
 
 #include <algorithm>
@@ -19,42 +20,47 @@ namespace ramie::detail {
 
 class pace {
  public:
-  // Counts one poll. True: the tick is over and its maintenance is due.
-  [[nodiscard]] bool spend() noexcept {
-    const auto left = budget_.get() - 1;
-    budget_.set(left);
-    return left == 0;
-  }
+  // Is anything due at this poll?
+  [[nodiscard]] bool due(std::uint64_t polls) const noexcept { return polls >= next_.get(); }
 
-  // True every `interval()` polls: look at the injection queue before the local one.
-  [[nodiscard]] bool global_turn() noexcept {
-    const auto left = until_global_.get() - 1;
-    until_global_.set(left != 0 ? left : interval_.get());
-    return left == 0;
+  // The budget of this tick is used up.
+  [[nodiscard]] bool tick_ended(std::uint64_t polls) const noexcept { return polls >= tick_end_.get(); }
+
+  // Every `interval()` polls the injection queue comes before the local ones.
+  [[nodiscard]] bool global_turn(std::uint64_t polls) noexcept {
+    if (polls < global_at_.get()) return false;
+    global_at_.set(polls + interval_.get());
+    plan();
+    return true;
   }
 
   // A tick begins; what happened since the last one (sleep, say) is nobody's running time.
-  void restart(platform::time_point now) noexcept {
+  void restart(std::uint64_t polls, platform::time_point now) noexcept {
     started_.set(now);
-    budget_.set(budget_per_tick);
+    tick_end_.set(polls + budget_per_tick);
+    plan();
   }
 
-  // A tick ended after `budget_per_tick` polls.
-  void end_tick(platform::time_point now) noexcept {
+  // A tick ended after budget_per_tick polls.
+  void end_tick(std::uint64_t polls, platform::time_point now) noexcept {
     const auto sample = static_cast<double>((now - started_.get()).count()) / budget_per_tick;
     const auto blended = ewma_alpha * sample + (1.0 - ewma_alpha) * static_cast<double>(average_ns_.get());
     average_ns_.set(std::max<std::int64_t>(1, static_cast<std::int64_t>(blended)));
     interval_.set(interval_for(average_ns_.get()));
-    restart(now);
+    restart(polls, now);
   }
 
   [[nodiscard]] std::uint32_t interval() const noexcept { return interval_.get(); }
-  [[nodiscard]] std::uint32_t budget() const noexcept { return budget_.get(); }
 
  private:
-  platform::owned<std::uint32_t> budget_{budget_per_tick};
-  platform::owned<std::uint32_t> interval_{interval_for(initial_task_estimate.count())};
-  platform::owned<std::uint32_t> until_global_{interval_for(initial_task_estimate.count())};
+  void plan() noexcept { next_.set(std::min(tick_end_.get(), global_at_.get())); }
+
+  static constexpr std::uint32_t first_interval = interval_for(initial_task_estimate.count());
+
+  platform::owned<std::uint64_t> next_{first_interval};
+  platform::owned<std::uint64_t> tick_end_{budget_per_tick};
+  platform::owned<std::uint64_t> global_at_{first_interval};
+  platform::owned<std::uint32_t> interval_{first_interval};
   platform::owned<std::int64_t> average_ns_{initial_task_estimate.count()};
   platform::owned<platform::time_point> started_{};
 };

@@ -53,6 +53,7 @@ scheduler::scheduler(const options& wanted)
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
     workers.push_back(std::make_unique<worker>(*this, i, (seed + i + 1) * 0xd1342543de82ef95ull));
+    if (chaotic) workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
   }
   for (unsigned i = 0; i < configured; ++i) idle.announce_sleep(i, false);
   if (elastic) idle.set_monitor_asleep();
@@ -138,7 +139,10 @@ bool scheduler::may_retire() noexcept {
 
 bool scheduler::attend(worker& w) noexcept {
   const auto seen = w.attention.fetch_and(~worker::stalled, std::memory_order_acq_rel);
-  if ((seen & worker::stalled) != 0) stalled.fetch_sub(1, std::memory_order_acq_rel);
+  if ((seen & worker::stalled) != 0) {
+    stalled.fetch_sub(1, std::memory_order_acq_rel);
+    w.newest.close();
+  }
   if ((seen & worker::stop) != 0) {
     live.fetch_sub(1, std::memory_order_acq_rel);
     if (w.searching.get()) (void)idle.leave_search();

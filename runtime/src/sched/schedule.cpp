@@ -3,32 +3,9 @@
 #include <ramie/error.hpp>
 #include <ramie/platform/fatal.hpp>
 
-#include "scheduler.hpp"
+#include "hot.hpp"
 
 namespace ramie::detail {
-
-namespace {
-
-// The ring's overflow, with the worker's statistics.
-struct shed_to_injection {
-  worker& from;
-  void put(fiber* f) noexcept { from.sched.injection.put(f); }
-  void put(fiber* const* items, std::uint32_t n) noexcept {
-    from.count.overflows.add(1);
-    from.sched.injection.put(items, n);
-  }
-};
-
-void check_runnable(const fiber& f) noexcept {
-  if constexpr (platform::debug_checks) {
-    const auto seen = f.word.load();
-    if (seen.state() != lifecycle::runnable) {
-      platform::fatal("fiber #%u is queued while %s (F2): corruption of the runtime.", f.number, name_of(seen.state()));
-    }
-  }
-}
-
-}  // namespace
 
 void scheduler::schedule(fiber& f) noexcept {
   worker* const w = this_worker();
@@ -40,34 +17,6 @@ void scheduler::schedule(fiber& f) noexcept {
   enqueued_outside.fetch_add(1, std::memory_order_relaxed);
   injection.put(&f);
   signal(nullptr);
-}
-
-void scheduler::schedule_on(worker& w, fiber& f) noexcept {
-  check_runnable(f);
-  w.count.enqueued.add(1);
-  if (chaotic) {
-    injection.put(&f);
-    signal(&w);
-    return;
-  }
-  // Newest first, for its warm data; but no longer while others wait in the ring.
-  if (w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty()) {
-    push_local(w, f);
-    return;
-  }
-  if (fiber* const older = w.newest.put(&f)) {
-    push_local(w, *older);
-    return;
-  }
-  // Nobody is woken for the LIFO slot: this worker comes to it next. If it does not, the monitor sees it.
-  platform::light_fence();
-  if (idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
-}
-
-void scheduler::push_local(worker& w, fiber& f) noexcept {
-  shed_to_injection overflow{w};
-  w.ring.push(&f, overflow);
-  signal(&w);
 }
 
 void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {

@@ -112,7 +112,8 @@ class scheduler {
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
   [[nodiscard]] fiber* next_in_chaos(worker& w) noexcept;
-  void end_tick(worker& w) noexcept;
+  [[nodiscard]] fiber* poll_is_due(worker& w, std::uint64_t polls) noexcept;
+  [[nodiscard]] fiber* poll_in_vain(worker& w) noexcept;
   void found_work(worker& w) noexcept;
   void sleep(worker& w) noexcept;
   [[nodiscard]] bool attend(worker& w) noexcept;  // true: the worker must leave

@@ -85,6 +85,7 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   platform::owned<std::uint64_t> left_epoch{0};  // the cancellations a parking fiber has accounted for
   platform::owned<fiber*> handoff{nullptr};  // to be run first by the loop that is switched to
   platform::owned<std::uint32_t> lifo_polls{0};
+  platform::owned<std::uint32_t> vain_polls{0};
   pace tempo;
   frame_cache frames;
   platform::owned<platform::stack_block*> spares{nullptr};  // default class, ready to be switched to
@@ -97,7 +98,8 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   alignas(platform::cache_line) deque<fiber> ring;
   alignas(platform::cache_line) platform::thread_parker parker;
   std::atomic<worker_state> state{worker_state::dead};
-  // Set by the monitor (stalled) and by shutdown (stop); looked at on every poll, acted on by the owner.
+  // Set by the monitor (stalled), by shutdown (stop) and for good in chaos mode; looked at on every poll:
+  // if it is not zero, the way is through the loop, where the owner acts on it.
   std::atomic<std::uint32_t> attention{0};
   std::uint64_t polls_at_last_look = 0;  // monitor only
 
@@ -106,6 +108,7 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
 
   static constexpr std::uint32_t stalled = 1;
   static constexpr std::uint32_t stop = 2;
+  static constexpr std::uint32_t chaos = 4;
 };
 
 // The worker whose thread this is, or null. Safe across switches: never inlined, address laundered.

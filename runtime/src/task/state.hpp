@@ -15,13 +15,13 @@
 //   WAKING    the claimer owns it and may still be moving an element to or from its waiter.
 //   DONE, CANCELLED   over. The last reference returns the frame to the pool.
 //
-// Who may write. From PARKING to WAKING every change is an RMW: parker, wakers and cancellers race
-// there. In INIT, RUNNABLE and RUNNING the only writers are the owner and holders of further
-// references (retain, release, join_interest, detached); so an owner whose reference is the only one
-// is alone with the word and stores it plainly. Nobody else can appear: references are only made
-// from references, wakers and cancellers write only in PARKING and PARKED, and a stale CAS of
-// theirs expects a state the word has left for good under that ticket. Cancellation therefore never
-// marks a running fiber; the fiber sees it by the epoch (cancel/scope.hpp).
+// Who may write. In PARKING and PARKED parker, wakers and cancellers race, and every change is an RMW.
+// In all other states the only writers are the owner and holders of further references (retain,
+// release, join_interest, detached); so an owner whose reference is the only one is alone with the word
+// and stores it plainly. Nobody else can appear: references are only made from references, wakers and
+// cancellers write only in PARKING and PARKED, and a stale CAS of theirs expects a state the word has
+// left for good under that ticket. Cancellation therefore never marks a running fiber; the fiber
+// sees it by the epoch (cancel_scope.hpp).
 //
 // Claim, then complete. A hand-off claims its partner, moves the element, then completes it:
 //
@@ -59,9 +59,10 @@ enum class phase : std::uint8_t { idle, scheduled, running, complete };
   }
 }
 
+inline constexpr const char* lifecycle_names[] = {"INIT",   "RUNNABLE", "RUNNING", "PARKING",
+                                                  "PARKED", "WAKING",   "DONE",    "CANCELLED"};
 [[nodiscard]] constexpr const char* name_of(lifecycle s) noexcept {
-  constexpr const char* names[] = {"INIT", "RUNNABLE", "RUNNING", "PARKING", "PARKED", "WAKING", "DONE", "CANCELLED"};
-  return names[static_cast<std::uint8_t>(s) & 7];
+  return lifecycle_names[static_cast<std::uint8_t>(s) & 7];
 }
 
 // A value of the word, taken apart and put together.
@@ -199,7 +200,8 @@ class fiber_word {
   [[nodiscard]] complete_result complete() noexcept {
     for (auto seen = load();;) {
       if (seen.state() == lifecycle::waking) {
-        if (replace(seen, seen.in(lifecycle::runnable).without(word_view::claimed))) return complete_result::must_enqueue;
+        owner_update(lifecycle::waking, [](word_view w) { return w.in(lifecycle::runnable).without(word_view::claimed); });
+        return complete_result::must_enqueue;
       } else {
         expect(seen, lifecycle::parking, lifecycle::runnable);
         if (replace(seen, seen.with(word_view::notified))) return complete_result::deferred;
@@ -264,17 +266,18 @@ class fiber_word {
   }
 
   static void expect(word_view seen, lifecycle from, lifecycle to) noexcept {
-    if (seen.state() != from) [[unlikely]] {
-      platform::fatal("illegal fiber transition %s -> %s (word %016llx): corruption of the runtime.",
-                      name_of(seen.state()), name_of(to), static_cast<unsigned long long>(seen.bits()));
-    }
+    if (seen.state() != from) [[unlikely]] illegal(seen, to);
+  }
+  [[noreturn, gnu::cold, gnu::noinline]] static void illegal(word_view seen, lifecycle to) noexcept {
+    platform::fatal("illegal fiber transition %s -> %s (word %016llx): corruption of the runtime.",
+                    name_of(seen.state()), name_of(to), static_cast<unsigned long long>(seen.bits()));
   }
 
   // acq_rel: the winner sees all that led to the state it leaves, and publishes what led to its own.
   // On failure `seen` is what stands there now.
   bool replace(word_view& seen, word_view next) noexcept {
     auto expected = seen.bits();
-    // seq_cst, not acq_rel: the commit is one half of the handshake with a canceller (cancel/scope.hpp).
+    // seq_cst rather than acq_rel: the commit is one half of the handshake with a canceller (cancel/scope.hpp).
     if (bits_.compare_exchange_weak(expected, next.bits(), std::memory_order_seq_cst, std::memory_order_acquire)) {
       return true;
     }

@@ -3,7 +3,7 @@
 #include <ramie/platform/fatal.hpp>
 #include <ramie/this_fiber.hpp>
 
-#include "../sched/scheduler.hpp"
+#include "../sched/hot.hpp"
 #include "wake.hpp"
 
 namespace ramie::detail {
@@ -91,8 +91,7 @@ void yield() {
   if (f == nullptr) platform::fatal("yield() inside the scheduler. Callbacks of the runtime must not wait.");
   detail::throw_if_cancelled(*f, w->sched.cancel_epoch.load(std::memory_order_acquire));
   detail::fiber* const next = w->sched.next_local(*w);
-  const bool must_leave = w->sched.chaotic || w->attention.load(std::memory_order_relaxed) != 0;
-  if (next == nullptr && !must_leave) return;
+  if (next == nullptr && w->attention.load(std::memory_order_relaxed) == 0) return;
   w = detail::scheduler::depart(*w, detail::departure::yield, f, next);
   w->current.set(f);
   f->word.runnable_to_running();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "wake.hpp"
 
-#include "../sched/scheduler.hpp"
+#include "../sched/hot.hpp"
 
 namespace ramie::detail {
 

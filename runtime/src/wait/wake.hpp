@@ -18,6 +18,9 @@ void fiber_wake(fiber& f, std::uint64_t ticket) noexcept;
 void wake_for_cancel(fiber& f) noexcept;
 
 // `epoch` was read from the fiber's scheduler just before. Only the fiber itself.
-void throw_if_cancelled(fiber& f, std::uint64_t epoch);
+void look_at_scopes(fiber& f, std::uint64_t epoch);  // throws `cancelled`
+inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
+  if (f.seen_epoch.get() != epoch) [[unlikely]] look_at_scopes(f, epoch);
+}
 
 }  // namespace ramie::detail

@@ -29,6 +29,15 @@
 #define RAMIE_NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
 #endif
 
+// A chain of calls around a context switch mispredicts one return per link: the return stack of the
+// processor belongs to the fiber that was left. So the chain is flattened into one function. Not under
+// ThreadSanitizer, which can't inline across differently instrumented functions.
+#if defined(RAMIE_TSAN)
+#define RAMIE_FLATTEN inline
+#else
+#define RAMIE_FLATTEN [[gnu::always_inline]] inline
+#endif
+
 namespace ramie::platform {
 
 // Debug checks cost time on hot paths, so they live behind this constant; checks of corruption that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Switching stacks. Boost.Context's fcontext does the jump; around it go the sanitizers' hooks and
-// the C++ exception globals, so that a fiber may be suspended inside a catch block and go on
+// Switching stacks. The jump itself is one of two twin files: jump_x86_64.hpp, inline, or
+// jump_fcontext.hpp, Boost's, wherever else (or with -Dcontext=fcontext). Around it go the sanitizers'
+// hooks and the C++ exception globals, so that a fiber may be suspended inside a catch block and go on
 // on another thread.
 //
 // Who owns what. A stack_block describes one stack. `resume_point` is valid exactly while the stack is
@@ -9,18 +10,19 @@
 // happens on; the anchor, not thread-local storage, travels with the jump, so arrival needs no lookup.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
-
 #include <cstddef>
 #include <cstdint>
 
 #include <ramie/platform/annotate.hpp>
 #include <ramie/platform/atomic.hpp>
 
-namespace ramie::platform {
+#if defined(__x86_64__) && defined(__linux__) && !defined(RAMIE_USE_FCONTEXT)
+#include <ramie/platform/jump_x86_64.hpp>
+#else
+#include <ramie/platform/jump_fcontext.hpp>
+#endif
 
-using context = boost::context::detail::fcontext_t;
-using arrival = boost::context::detail::transfer_t;
+namespace ramie::platform {
 
 // The two words behind __cxa_get_globals(): caught exceptions, and how many are in flight.
 struct exception_globals {
@@ -43,6 +45,7 @@ struct thread_anchor {
   stack_block* leaving = nullptr;
   exception_globals* exceptions = nullptr;
   annotate::thread_note identity;
+  std::uint64_t float_controls = 0;  // as the thread started
 };
 
 // Fills in what is specific to the calling thread. Call once per thread, on that thread.
@@ -53,14 +56,14 @@ void anchor_this_thread(thread_anchor& anchor) noexcept;
 // its stack was in use. Returns, when somebody switches back to `from`, the anchor of the thread that
 // is current then.
 template <class OnArrival>
-RAMIE_SWITCHES_IDENTITY inline thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
+RAMIE_SWITCHES_IDENTITY RAMIE_FLATTEN thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
                                                           stack_block& to, OnArrival on_arrival) noexcept {
   const exception_globals saved = *here->exceptions;
   here->leaving = &from;
   annotate::leave(from.note, to.note, here->identity);
-  const arrival landed = boost::context::detail::jump_fcontext(to.resume_point, here);
+  const arrival landed = jump(to.resume_point, here);
   here = static_cast<thread_anchor*>(landed.data);
-  here->leaving->resume_point = landed.fctx;
+  here->leaving->resume_point = landed.from;
   annotate::arrive(from.note);
   *here->exceptions = saved;
   on_arrival(here);
@@ -73,7 +76,7 @@ template <class OnArrival>
 RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stack_block& self,
                                                            OnArrival on_arrival) noexcept {
   auto* here = static_cast<thread_anchor*>(landed.data);
-  here->leaving->resume_point = landed.fctx;
+  here->leaving->resume_point = landed.from;
   annotate::arrive_first(self.note);
   *here->exceptions = {nullptr, 0};
   on_arrival(here);

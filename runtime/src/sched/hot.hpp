@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSL-1.0
+// The scheduler's hot paths, inline: every fiber that parks, yields or is woken runs through here, and a
+// switch costs one mispredicted return per call between the user's code and the jump.
+#pragma once
+
+#include <ramie/platform/fatal.hpp>
+
+#include "scheduler.hpp"
+
+namespace ramie::detail {
+
+// The ring's overflow, with the worker's statistics.
+struct shed_to_injection {
+  worker& from;
+  void put(fiber* f) noexcept { from.sched.injection.put(f); }
+  void put(fiber* const* items, std::uint32_t n) noexcept {
+    from.count.overflows.add(1);
+    from.sched.injection.put(items, n);
+  }
+};
+
+inline void check_runnable(const fiber& f) noexcept {
+  if constexpr (platform::debug_checks) {
+    const auto seen = f.word.load();
+    if (seen.state() != lifecycle::runnable) {
+      platform::fatal("fiber #%u is queued while %s (F2): corruption of the runtime.", f.number, name_of(seen.state()));
+    }
+  }
+}
+
+inline void check_float_controls(const worker& w, const fiber& f) noexcept {
+  if (platform::float_controls() != w.float_controls) {
+    platform::fatal("fiber #%u waits with a changed floating-point environment. Restore rounding mode and masks first.",
+                    f.number);
+  }
+}
+
+inline void scheduler::push_local(worker& w, fiber& f) noexcept {
+  shed_to_injection overflow{w};
+  w.ring.push(&f, overflow);
+  signal(&w);
+}
+
+inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
+  check_runnable(f);
+  w.count.enqueued.add(1);
+  if (chaotic) {
+    injection.put(&f);
+    signal(&w);
+    return;
+  }
+  // Newest first, for its warm data; but no longer while others wait in the ring.
+  if (w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty()) {
+    push_local(w, f);
+    return;
+  }
+  if (fiber* const older = w.newest.put(&f)) {
+    push_local(w, *older);
+    return;
+  }
+  // Nobody is woken for the LIFO slot: this worker comes to it next. If it does not, the monitor sees it.
+  platform::light_fence();
+  if (idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
+}
+
+inline fiber* scheduler::next_local(worker& w) noexcept {
+  if (w.attention.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
+  const auto polls = w.count.polls.get() + 1;
+  if (w.tempo.due(polls)) [[unlikely]] {
+    if (fiber* const f = poll_is_due(w, polls)) return f;
+  }
+  fiber* f = nullptr;
+  if (!w.newest.empty()) {
+    const bool capped = w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty();
+    f = w.newest.take();
+    if (f != nullptr && !capped) {
+      w.lifo_polls.add(1);
+      w.count.lifo_hits.add(1);
+      w.count.polls.set(polls);
+      return f;
+    }
+    if (f != nullptr) push_local(w, *f);  // flushed: it waits its turn now, and thieves see it
+  }
+  f = w.ring.pop_old();
+  if (f == nullptr) return poll_in_vain(w);
+  w.count.polls.set(polls);
+  return f;
+}
+
+inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
+  platform::stack_block* const spare = w.spares.get();
+  if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
+  w.spares.set(spare->next.get());
+  w.spare_count.add(-1u);
+  return spare;
+}
+
+inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
+  // After the commit the frame may be anybody's: read first what is needed later.
+  const auto accounted = w.left_epoch.get();
+  const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
+  w.count.parks.add(1);
+  switch (f.word.commit_park()) {
+    case commit_result::parked:
+      // Parker's step 3 of cancel_scope.hpp.
+      if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]] again.wake();
+      break;
+    case commit_result::must_enqueue:
+      w.sched.schedule_on(w, f);
+      break;
+    case commit_result::left_claimed:
+      break;
+  }
+}
+
+// On the new stack, as the thread: nobody runs on the stack that was left, so now its business is done.
+inline void scheduler::arrive(platform::thread_anchor* here) noexcept {
+  worker& w = *static_cast<worker*>(here);
+  switch (w.left_as.get()) {
+    case departure::spare:
+      keep_spare(w, *w.leaving);
+      break;
+    case departure::park:
+      commit_park(w, *w.left_fiber.get());
+      break;
+    case departure::yield: {
+      fiber& f = *w.left_fiber.get();
+      w.count.enqueued.add(1);
+      f.word.running_to_runnable();
+      if (w.sched.chaotic) {
+        w.sched.injection.put(&f);
+        w.sched.signal(&w);
+      } else {
+        w.sched.push_local(w, f);
+      }
+      break;
+    }
+    case departure::native:
+      break;
+  }
+}
+
+RAMIE_SWITCHES_IDENTITY RAMIE_FLATTEN worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept {
+  platform::stack_block& from = *w.active.get();
+  w.left_as.set(as);
+  w.left_fiber.set(leaver);
+  w.active.set(&to);
+  return static_cast<worker*>(platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) { arrive(here); }));
+}
+
+RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {
+  if constexpr (platform::debug_checks) check_float_controls(w, *leaver);
+  if (leaver->stack == nullptr) w.count.adopted.add(1);
+  leaver->stack = w.active.get();
+  platform::stack_block* to = nullptr;
+  if (next != nullptr && next->stack != nullptr) {
+    to = next->stack;
+    w.count.hand_offs.add(1);
+  } else {
+    w.count.loop_switches.add(1);
+    to = take_stack(w, w.sched.default_class);
+    if (to == nullptr) to = &w.native;
+    w.handoff.set(next);
+  }
+  return switch_to(w, *to, as, leaver);
+}
+
+}  // namespace ramie::detail
