@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t alternate_bytes = 64 * 1024;
 
 std::atomic<overflow_reporter> reporter{nullptr};
+std::atomic<bool> passed_on{false};
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 
@@ -24,30 +25,39 @@ void on_fault(int signal, siginfo_t* info, void* machine) {
   const std::size_t promised = promise_of_guard_at(info->si_addr);
   if (promised != 0) reporter.load(std::memory_order_acquire)(promised);
   const struct sigaction& before = signal == SIGBUS ? previous_bus : previous_segv;
-  if (promised == 0 && (before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {
-    before.sa_sigaction(signal, info, machine);
-    return;
-  }
-  if (promised == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
-    before.sa_handler(signal);
+  const bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
+  // Passed on once only: a handler that gives the fault back to us must not go round in circles.
+  if (promised == 0 && handled && !passed_on.exchange(true)) {
+    if ((before.sa_flags & SA_SIGINFO) != 0) {
+      before.sa_sigaction(signal, info, machine);
+    } else {
+      before.sa_handler(signal);
+    }
     return;
   }
   ::signal(signal, SIG_DFL);  // returning repeats the fault and ends the process as it should
 }
 
+void install(int signal, struct sigaction& previous) noexcept {
+  struct sigaction present = {};
+  ::sigaction(signal, nullptr, &present);
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == on_fault) return;
+  previous = present;
+  struct sigaction ours = {};
+  ours.sa_sigaction = on_fault;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&ours.sa_mask);
+  ::sigaction(signal, &ours, nullptr);
+}
+
 }  // namespace
 
 void watch_for_overflow(overflow_reporter report) noexcept {
-  static std::once_flag once;
-  std::call_once(once, [report] {
-    reporter.store(report, std::memory_order_release);
-    struct sigaction action = {};
-    action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigemptyset(&action.sa_mask);
-    ::sigaction(SIGSEGV, &action, &previous_segv);
-    ::sigaction(SIGBUS, &action, &previous_bus);
-  });
+  static std::mutex one_at_a_time;
+  std::lock_guard hold(one_at_a_time);
+  reporter.store(report, std::memory_order_release);
+  install(SIGSEGV, previous_segv);
+  install(SIGBUS, previous_bus);
 }
 
 alternate_stack::alternate_stack() noexcept {

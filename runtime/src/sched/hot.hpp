@@ -100,6 +100,10 @@ inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
   const auto accounted = w.left_epoch.get();
   const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
   w.count.parks.add(1);
+  if (platform::debug_checks && f.stack == w.active.get()) {
+    platform::fatal("the park of fiber #%u is committed on its own stack: another worker could resume a stack in use.",
+                    f.number);
+  }
   switch (f.word.commit_park()) {
     case commit_result::parked:
       // Parker's step 3 of cancel_scope.hpp.

@@ -87,10 +87,11 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
 RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
   if (!begin(at_start, f)) return &at_start;
   platform::annotate::begin_fiber(&f);
-  const bool last = run_body(f);
+  const fiber_end how = f.ops->run(f.data);
   worker* const w = this_worker();
+  const bool last = conclude(*w, f, how);
   platform::annotate::end_fiber(&f, w->identity);
-  finish(*w, f, w->active.get(), last);
+  if (last) w->frames.give(&f, w->sched.frames);
   return w;
 }
 
@@ -109,27 +110,22 @@ bool scheduler::begin(worker& w, fiber& f) noexcept {
   return true;
 }
 
-// As the fiber. Returns whether its frame is nobody's any more.
-bool scheduler::run_body(fiber& f) noexcept {
-  const auto end = f.ops->run(f.data);
+// Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
+bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
   if (f.scope != f.home || f.shield_depth != 0) {
     platform::fatal("fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
                     f.number);
   }
-  if (f.linked) f.home->unlink_fiber(f);
-  const auto result = f.word.finish(end == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
-  f.ops->retire(f.data, result.wake_joiners);
-  return result.last_reference;
-}
-
-void scheduler::finish(worker& w, fiber& f, stack_block* here, bool last) noexcept {
-  w.current.set(nullptr);
   if (f.stack == nullptr) {
     w.count.finished_in_place.add(1);
-  } else if (platform::debug_checks && f.stack != here) {
-    platform::fatal("fiber #%u ended on a stack that is not its own: corruption of the runtime.", f.number);
+  } else if (platform::debug_checks && f.stack != w.active.get()) {
+    platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
   }
-  if (last) w.frames.give(&f, w.sched.frames);
+  w.current.set(nullptr);
+  if (f.linked) f.home->unlink_fiber(f);
+  const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
+  f.ops->retire(f.data, result.wake_joiners);
+  return result.last_reference;
 }
 
 void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {

@@ -127,8 +127,7 @@ class scheduler {
   [[nodiscard]] static plan next_plan(worker& w) noexcept;
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
-  [[nodiscard]] static bool run_body(fiber& f) noexcept;
-  static void finish(worker& w, fiber& f, platform::stack_block* started_on, bool last) noexcept;
+  [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how) noexcept;
   static void discard(worker& w, fiber& f, discard_cause why) noexcept;
   static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
   static void arrive(platform::thread_anchor* here) noexcept;

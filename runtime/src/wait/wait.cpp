@@ -51,16 +51,26 @@ std::uint64_t epoch_of(const fiber& f) noexcept {
   return f.is_proxy() ? 0 : f.owner->cancel_epoch.load(std::memory_order_acquire);
 }
 
-void yield_by_chance(fiber& f) {
+// The fiber goes to the back of the queue, if there is anybody to let through. Not a cancellation point.
+RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
+  fiber* const next = w->sched.next_local(*w);
+  if (next == nullptr && w->attention.load(std::memory_order_relaxed) == 0) return;
+  w = scheduler::depart(*w, departure::yield, &f, next);
+  w->current.set(&f);
+  f.word.runnable_to_running();
+}
+
+void give_way_by_chance(fiber& f) noexcept {
   if (f.is_proxy() || !f.owner->chaotic) return;
-  if (this_worker()->random.below(4) == 0) yield();
+  worker* const w = this_worker();
+  if (w->random.below(4) == 0) give_way(w, f);
 }
 
 }  // namespace
 
 wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
   fiber& f = self();
-  yield_by_chance(f);
+  give_way_by_chance(f);
   for (;;) {
     if (on.try_complete(node)) return wait_result::completed;
     const auto epoch = epoch_of(f);
@@ -85,16 +95,12 @@ wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cance
 namespace ramie::inline v0 {
 
 void yield() {
-  detail::worker* w = detail::this_worker();
+  detail::worker* const w = detail::this_worker();
   if (w == nullptr) return std::this_thread::yield();
   detail::fiber* const f = w->current.get();
   if (f == nullptr) platform::fatal("yield() inside the scheduler. Callbacks of the runtime must not wait.");
   detail::throw_if_cancelled(*f, w->sched.cancel_epoch.load(std::memory_order_acquire));
-  detail::fiber* const next = w->sched.next_local(*w);
-  if (next == nullptr && w->attention.load(std::memory_order_relaxed) == 0) return;
-  w = detail::scheduler::depart(*w, detail::departure::yield, f, next);
-  w->current.set(f);
-  f->word.runnable_to_running();
+  detail::give_way(w, *f);
 }
 
 namespace this_fiber {

@@ -10,7 +10,7 @@ namespace ramie::platform {
 // Runs inside the SIGSEGV handler, on the alternate stack: async-signal-safe work only.
 using overflow_reporter = void (*)(std::size_t promised_bytes) noexcept;
 
-// Installs the process-wide handler once; later calls change nothing.
+// Makes ours the process-wide handler of SIGSEGV and SIGBUS, in front of whatever is there now.
 void watch_for_overflow(overflow_reporter report) noexcept;
 
 // An alternate signal stack for the calling thread, for as long as the object lives. Keeps one that

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSL-1.0
+// Misuse, exhaustion, stalled workers, idleness, exceptions across threads.
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include <support/allocations.hpp>
+#include <support/child.hpp>
+#include <support/crew.hpp>
+#include <support/test.hpp>
+
+namespace conformance_limits {
+
+using namespace ramie::detail;
+using test::crew;
+using test::with_workers;
+
+TEST_CASE("options that can't work are refused", "[conformance][misuse]") {
+  ramie::options o;
+  o.workers = 0;
+  CHECK_THROWS_AS(ramie::runtime(o), ramie::usage_error);
+  o.workers = 513;
+  CHECK_THROWS_AS(ramie::runtime(o), ramie::usage_error);
+  o.workers = 1;
+  o.stack_size = 4096;
+  CHECK_THROWS_AS(ramie::runtime(o), ramie::usage_error);
+  o.stack_size = 64 * 1024;
+  o.root_stack_size = std::size_t{2} << 30;
+  CHECK_THROWS_AS(ramie::runtime(o), ramie::usage_error);
+}
+
+TEST_CASE("run inside a fiber is refused", "[conformance][misuse]") {
+  ramie::runtime rt(with_workers(1));
+  CHECK_THROWS_AS(rt.run([&] { rt.run([] {}); }), ramie::usage_error);
+  CHECK_THROWS_AS(ramie::run([] { ramie::run([] {}); }), ramie::usage_error);
+}
+
+TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][misuse]") {
+  ramie::yield();
+  ramie::check_cancelled();
+  CHECK_FALSE(ramie::stop_requested());
+  CHECK(ramie::this_fiber::number() == 0);
+  ramie::shield harmless;
+}
+
+TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    static constexpr fiber_ops waits_in_retire{
+        [](void*) noexcept { return fiber_end::done; }, [](void*, discard_cause) noexcept {},
+        [](void*, bool) noexcept {
+          gate never;
+          test::wait_at(never);
+        }};
+    ramie::runtime rt(with_workers(1));
+    spawn({waits_in_retire, nullptr, rt.internals().root_scope});
+    for (;;) ::pause();
+  });
+  CHECK(end.signal == SIGABRT);
+  CHECK(end.errors.find("must not wait") != std::string::npos);
+}
+
+[[gnu::noinline]] int recurse(int depth) {
+  volatile char frame[512];
+  frame[0] = static_cast<char>(depth);
+  return depth == 0 ? frame[0] : recurse(depth - 1) + frame[0];
+}
+
+TEST_CASE("a stack overflow names the fiber, its spawn site and its stack size", "[conformance][stacks][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    ramie::runtime rt(with_workers(1));
+    rt.run([&] {
+      crew c(rt);
+      c.spawn([] { std::printf("%d", recurse(1'000'000)); });
+    });
+  });
+  CHECK(end.signal == SIGSEGV);
+  INFO(end.errors);
+  CHECK(end.errors.find("stack overflow in fiber #") != std::string::npos);
+  CHECK(end.errors.find("limits.cpp") != std::string::npos);
+  CHECK(end.errors.find("64 KiB") != std::string::npos);
+}
+
+TEST_CASE("without memory for stacks the fiber that needs one fails, the others go on", "[conformance][stacks][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    auto o = with_workers(1);
+    o.elastic = false;
+    o.root_stack_size = 256 * 1024;
+    ramie::runtime rt(o);
+    int ran = 0, failed = 0, in_order = 0;
+    rt.run([&] {
+      rlimit space = {};
+      ::getrlimit(RLIMIT_AS, &space);
+      long pages = 0;
+      if (FILE* const f = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(f, "%ld", &pages) != 1) pages = 0;
+        std::fclose(f);
+      }
+      space.rlim_cur = static_cast<rlim_t>(pages) * 4096 + (24u << 20);
+      ::setrlimit(RLIMIT_AS, &space);
+      gate door;
+      crew c(rt);
+      for (int i = 0; i < 2'000; ++i) {
+        c.spawn([&] {
+          test::wait_at(door);
+          ++in_order;
+        });
+      }
+      for (int i = 0; i < 50; ++i) ramie::yield();
+      door.open();
+      c.join();
+      ran = c.ran();
+      failed = c.discarded(discard_cause::no_stack);
+    });
+    std::fprintf(stderr, "ran %d failed %d sum %d ordered %d\n", ran > 50, failed > 50, ran + failed, in_order == ran);
+  });
+  CHECK(end.signal == 0);
+  CHECK(end.errors == "ran 1 failed 1 sum 2000 ordered 1\n");
+}
+
+TEST_CASE("a root without a stack throws stack_exhausted", "[conformance][stacks][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    auto o = with_workers(1);
+    o.elastic = false;
+    o.root_stack_size = std::size_t{1} << 30;
+    ramie::runtime rt(o);
+    rlimit space = {};
+    ::getrlimit(RLIMIT_AS, &space);
+    space.rlim_cur = 512u << 20;
+    ::setrlimit(RLIMIT_AS, &space);
+    try {
+      rt.run([] {});
+    } catch (const ramie::stack_exhausted& e) {
+      std::fprintf(stderr, "%s", e.what());
+    }
+  });
+  CHECK(end.errors.find("no stack for a fiber") != std::string::npos);
+}
+
+TEST_CASE("without threads the first spawn is a system_error", "[conformance][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);  // more than there is: no thread can start
+    pthread_setattr_default_np(&huge);
+    ramie::runtime rt(with_workers(2));
+    for (int i = 0; i < 2; ++i) {
+      try {
+        rt.run([] { std::fprintf(stderr, "ran "); });
+      } catch (const std::system_error&) {
+        std::fprintf(stderr, "refused ");
+      }
+      pthread_attr_setstacksize(&huge, std::size_t{1} << 20);  // and then they can
+      pthread_setattr_default_np(&huge);
+    }
+  });
+  CHECK(end.signal == 0);
+  CHECK(end.errors == "refused ran ");
+}
+
+// One worker, a fiber that blocks its thread until another fiber has run: only a replacement worker can
+// run that one.
+TEST_CASE("a blocked worker is replaced, and the pool shrinks again", "[conformance][elastic]") {
+  ramie::runtime rt(with_workers(1));
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  bool served = false;
+  rt.run([&] {
+    crew c(rt);
+    c.spawn([&] { served = ::write(ends[1], "x", 1) == 1; });
+    char got = 0;
+    if (::read(ends[0], &got, 1) != 1) got = 0;  // blocks the only worker
+    c.join();
+  });
+  CHECK(served);
+  const auto grown = rt.stats();
+  CHECK(grown.pressure.promoted_workers >= 1);
+  CHECK(grown.pressure.gate_passes >= grown.pressure.promoted_workers);
+  CHECK(grown.pressure.positive_samples >= 1);
+  // The root may end before its worker looks up: give it something to do until it has.
+  test::until([&] {
+    rt.run([] {});
+    return rt.stats().live_workers == 1;
+  });
+  CHECK(rt.stats().pressure.retired_workers >= 1);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+// What a stalled worker has in its LIFO slot is not lost to the others.
+TEST_CASE("a stalled worker's newest fiber is taken over", "[conformance][elastic]") {
+  ramie::runtime rt(with_workers(1));
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  bool served = false;
+  rt.run([&] {
+    crew c(rt);
+    gate door;
+    c.spawn([&] {
+      test::wait_at(door);
+      served = ::write(ends[1], "x", 1) == 1;
+    });
+    ramie::yield();
+    door.open();  // into this worker's LIFO slot
+    char got = 0;
+    if (::read(ends[0], &got, 1) != 1) got = 0;
+    c.join();
+  });
+  CHECK(served);
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("pressure is explained", "[conformance][elastic]") {
+  ramie::runtime rt(with_workers(1));
+  rt.run([&] {
+    crew c(rt);
+    for (int i = 0; i < 2; ++i) {
+      c.spawn([&] {
+        // Busy but cooperative: work is queued, nobody is stuck.
+        while (rt.stats().pressure.blocked_not_stuck < 2) ramie::yield();
+      });
+    }
+  });
+  const auto p = rt.stats().pressure;
+  CHECK(p.blocked_not_stuck >= 2);
+  CHECK(p.promoted_workers == 0);
+  CHECK(p.current == 0);
+}
+
+// Every thread of an idle runtime blocks in a futex without a timeout: nothing will wake it but an unpark.
+TEST_CASE("an idle runtime has no periodic wake-ups", "[conformance][idle]") {
+  if (test::sanitized || test::under_valgrind()) return;  // they add threads of their own
+  ramie::runtime rt(with_workers(2));
+  gate door;
+  std::thread caller([&] {
+    rt.run([&] {
+      crew c(rt);
+      for (int i = 0; i < 1'000; ++i) c.spawn([&] { test::wait_at(door); });
+      c.join();
+    });
+  });
+  auto& sched = rt.internals();
+  test::until([&] {
+    return sched.live.load() == 2 && sched.idle.look().parked() == 2 && sched.idle.look().monitor_asleep();
+  });
+  const auto self = std::to_string(::syscall(SYS_gettid));
+  int asleep = 0, others = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    const auto id = task.path().filename().string();
+    if (id == self) continue;
+    ++others;
+    // The thread may still be on its way into the kernel.
+    for (bool there = false; !there;) {
+      std::ifstream in(task.path() / "syscall");
+      std::string call, a1, a2, a3, a4;
+      in >> call >> a1 >> a2 >> a3 >> a4;
+      there = call == std::to_string(SYS_futex);
+      if (there && a4 == "0x0") ++asleep;
+      if (!there) std::this_thread::yield();
+    }
+  }
+  CHECK(others >= 4);  // two workers, the monitor, the caller of run
+  CHECK(asleep == others);
+  door.open();
+  caller.join();
+}
+
+TEST_CASE("exceptions survive parks and migrations", "[conformance][exceptions][chaos]") {
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    auto o = with_workers(workers);
+    o.chaos = ramie::chaos_mode{workers};
+    ramie::runtime rt(o);
+    std::atomic<int> wrong{0};
+    const int fibers = 40, rounds = test::scaled(50, 10);
+    rt.run([&] {
+      crew c(rt);
+      for (int i = 0; i < fibers; ++i) {
+        c.spawn([&, i] {
+          for (int k = 0; k < rounds; ++k) {
+            try {
+              try {
+                ramie::yield();
+                throw i * 1000 + k;
+              } catch (int first) {
+                ramie::yield();  // parked inside a catch block, resumed on another thread
+                if (first != i * 1000 + k || std::uncaught_exceptions() != 0) ++wrong;
+                throw;           // must be ours
+              }
+            } catch (int again) {
+              ramie::yield();
+              if (again != i * 1000 + k) ++wrong;
+            }
+          }
+        });
+      }
+      c.join();
+      if (c.ran() != fibers) ++wrong;
+    });
+    CHECK(wrong == 0);
+    const auto total = rt.stats().total;
+    if (workers > 1) CHECK(total.migrations > total.polls / 2);
+  }
+}
+
+TEST_CASE("chaos keeps every promise", "[conformance][chaos]") {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    auto o = with_workers(2);
+    o.chaos = ramie::chaos_mode{seed};
+    ramie::runtime rt(o);
+    std::atomic<int> through{0};
+    rt.run([&] {
+      crew c(rt);
+      gate door;
+      for (int i = 0; i < 100; ++i) {
+        c.spawn([&] {
+          test::wait_at(door);
+          through.fetch_add(1);
+        });
+      }
+      for (int i = 0; i < 10; ++i) ramie::yield();
+      door.open();
+    });
+    CHECK(through == 100);
+  }
+}
+
+TEST_CASE("spawning, yielding, parking and waking allocate nothing in steady state", "[conformance][memory]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  auto o = with_workers(1);
+  o.elastic = false;
+  ramie::runtime rt(o);
+  static constexpr fiber_ops nothing{[](void*) noexcept {
+                                       ramie::yield();
+                                       return fiber_end::done;
+                                     },
+                                     [](void*, discard_cause) noexcept {},
+                                     [](void* left, bool) noexcept { --*static_cast<int*>(left); }};
+  std::uint64_t allocated = 99;
+  rt.run([&] {
+    const auto round = [&] {
+      int left = 500;
+      for (int i = 0; i < 500; ++i) spawn({nothing, &left, rt.internals().root_scope});
+      while (left != 0) ramie::yield();
+    };
+    round();
+    round();
+    const auto before = test::allocations();
+    for (int i = 0; i < 10; ++i) round();
+    allocated = test::allocations() - before;
+  });
+  CHECK(allocated == 0);
+}
+
+}  // namespace conformance_limits

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSL-1.0
+// Park and wake through the one door, by fibers and by plain threads.
+#include <algorithm>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <support/crew.hpp>
+#include <support/test.hpp>
+#include <wait/wake.hpp>
+
+namespace conformance_waking {
+
+using namespace ramie::detail;
+using test::crew;
+using test::with_workers;
+
+// A counting semaphore that hands a permit to the longest waiter: claim, hand over, complete.
+class baton final : public waitable {
+ public:
+  explicit baton(int permits = 0) : permits_(permits) {}
+
+  void take() {
+    static constexpr wait_reason why{"baton"};
+    waiter node;
+    if (fiber_wait(*this, node, why) == wait_result::refused) return;
+  }
+  void pass() noexcept {
+    fiber* partner = nullptr;
+    {
+      std::lock_guard hold(lock_);
+      if (waiter* const node = waiters_.claim_first()) {
+        node->outcome = 1;
+        partner = node->who;
+      } else {
+        ++permits_;
+      }
+    }
+    if (partner != nullptr) complete(*partner);
+  }
+
+  bool try_complete(waiter&) override {
+    std::lock_guard hold(lock_);
+    return take_permit();
+  }
+  bool publish(waiter& node) override {
+    std::lock_guard hold(lock_);
+    if (take_permit()) return false;
+    waiters_.add(node);
+    return true;
+  }
+  void unpublish(waiter& node) noexcept override {
+    std::lock_guard hold(lock_);
+    waiters_.remove(node);
+  }
+  [[nodiscard]] bool somebody_waits() {
+    std::lock_guard hold(lock_);
+    return !waiters_.empty();
+  }
+
+ private:
+  bool take_permit() noexcept {
+    if (permits_ == 0) return false;
+    --permits_;
+    return true;
+  }
+  ramie::platform::spin_lock lock_;
+  int permits_;
+  wait_list waiters_;
+};
+
+TEST_CASE("fibers pass a baton, on any number of workers", "[conformance][wake]") {
+  for (const unsigned workers : {1u, 2u, 4u, 8u}) {
+    ramie::runtime rt(with_workers(workers));
+    baton ping, pong;
+    const int rounds = test::scaled(20'000, 1'000);
+    int served = 0;
+    rt.run([&] {
+      crew c(rt);
+      c.spawn([&] {
+        for (int i = 0; i < rounds; ++i) {
+          ping.pass();
+          pong.take();
+        }
+      });
+      c.spawn([&] {
+        for (int i = 0; i < rounds; ++i) {
+          ping.take();
+          ++served;
+          pong.pass();
+        }
+      });
+    });
+    CHECK(served == rounds);
+  }
+}
+
+TEST_CASE("a hand-off goes from fiber to fiber with one switch", "[conformance][wake]") {
+  auto o = with_workers(1);
+  o.elastic = false;
+  ramie::runtime rt(o);
+  baton ping, pong;
+  constexpr int rounds = 1'000;
+  ramie::runtime_stats before, after;
+  rt.run([&] {
+    crew c(rt);
+    c.spawn([&] {
+      pong.take();
+      for (int i = 0; i < rounds; ++i) {
+        ping.pass();
+        pong.take();
+      }
+      after = rt.stats();
+      ping.pass();
+    });
+    c.spawn([&] {
+      before = rt.stats();
+      for (int i = 0; i <= rounds; ++i) {
+        pong.pass();
+        ping.take();
+      }
+    });
+  });
+  const auto switches = after.total.switches - before.total.switches;
+  CHECK(switches >= 2 * rounds);
+  CHECK(switches <= 2 * rounds + 4);  // one per hop
+  CHECK(after.total.hand_offs - before.total.hand_offs >= 2 * rounds - 4);
+}
+
+TEST_CASE("plain threads wait and wake like fibers", "[conformance][proxy]") {
+  ramie::runtime rt(with_workers(2));
+  baton to_fiber, to_thread;
+  const int rounds = test::scaled(2'000, 300);
+  std::thread outside([&] {
+    for (int i = 0; i < rounds; ++i) {
+      to_fiber.pass();
+      to_thread.take();
+    }
+  });
+  rt.run([&] {
+    for (int i = 0; i < rounds; ++i) {
+      to_fiber.take();
+      to_thread.pass();
+    }
+  });
+  outside.join();
+  CHECK_FALSE(to_thread.somebody_waits());
+  CHECK_FALSE(to_fiber.somebody_waits());
+}
+
+TEST_CASE("a wake from a plain thread reaches sleeping workers", "[conformance][proxy]") {
+  ramie::runtime rt(with_workers(2));
+  for (int round = 0; round < test::scaled(300, 50); ++round) {
+    gate door;
+    std::thread outside([&] {
+      // Only when every worker that lives is asleep.
+      auto& sched = rt.internals();
+      test::until([&] {
+        return sched.live.load() > 0 && std::all_of(sched.workers.begin(), sched.workers.end(), [](const auto& w) {
+                 const auto s = w->state.load();
+                 return s == worker_state::sleep || s == worker_state::dead;
+               });
+      });
+      door.open();
+    });
+    rt.run([&] { test::wait_at(door); });
+    outside.join();
+  }
+  CHECK(rt.stats().total.times_parked > 0);
+}
+
+TEST_CASE("stale wakers are harmless", "[conformance][ticket]") {
+  ramie::runtime rt(with_workers(2));
+  const int rounds = test::scaled(5'000, 500);
+  std::atomic<fiber*> target{nullptr};
+  std::atomic<std::uint64_t> ticket{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> hecklers;
+  for (int i = 0; i < 2; ++i) {
+    hecklers.emplace_back([&] {
+      while (!stop.load()) {
+        // Tickets of the past, of now, and one that looks the same in 16 bits.
+        fiber* const f = target.load();
+        const auto t = ticket.load();
+        waker(f, t).wake();
+        waker(f, t - 1).wake();
+        waker(f, t + 0x10000).wake();
+      }
+    });
+  }
+  int taken = 0;
+  rt.run([&] {
+    crew c(rt);
+    baton ping, pong;
+    c.spawn([&] {
+      target = current_fiber();
+      for (int i = 0; i < rounds; ++i) {
+        ping.take();
+        ++taken;
+        ticket = target.load()->wait_ticket.load();
+        pong.pass();
+      }
+      target = nullptr;
+    });
+    c.spawn([&] {
+      for (int i = 0; i < rounds; ++i) {
+        ping.pass();
+        pong.take();
+      }
+    });
+  });
+  stop = true;
+  for (auto& h : hecklers) h.join();
+  CHECK(taken == rounds);  // a false wake is only a spurious one
+}
+
+TEST_CASE("tickets go on when a frame is recycled", "[conformance][ticket]") {
+  auto o = with_workers(1);
+  o.elastic = false;
+  ramie::runtime rt(o);
+  fiber* first = nullptr;
+  std::uint64_t first_ticket = 0, second_ticket = 0;
+  bool reused = false;
+  rt.run([&] {
+    {
+      crew c(rt);
+      gate door;
+      c.spawn([&] {
+        test::wait_at(door);
+        first = current_fiber();
+        first_ticket = first->wait_ticket.load();
+      });
+      ramie::yield();
+      door.open();
+      c.join();
+    }
+    for (int i = 0; i < 1'000 && !reused; ++i) {
+      crew c(rt);
+      gate door;
+      c.spawn([&] {
+        if (current_fiber() != first) return;
+        reused = true;
+        test::wait_at(door);
+        second_ticket = first->wait_ticket.load();
+      });
+      ramie::yield();
+      door.open();
+      c.join();
+    }
+  });
+  CHECK(reused);
+  CHECK(second_ticket > first_ticket);
+}
+
+TEST_CASE("a refused publish leaves the fiber running", "[conformance][wake]") {
+  struct closed final : waitable {
+    int published = 0;
+    bool try_complete(waiter&) override { return false; }
+    bool publish(waiter&) override {
+      ++published;
+      return false;
+    }
+    void unpublish(waiter&) noexcept override {}
+  } never;
+  static constexpr wait_reason why{"closed"};
+  bool refused = false;
+  ramie::run([&] {
+    waiter node;
+    refused = fiber_wait(never, node, why) == wait_result::refused;
+    ramie::yield();
+  });
+  CHECK(refused);
+  CHECK(never.published == 1);
+}
+
+TEST_CASE("a publish that throws leaves the fiber running", "[conformance][wake]") {
+  struct broken final : waitable {
+    bool try_complete(waiter&) override { return false; }
+    bool publish(waiter&) override { throw std::runtime_error("no"); }
+    void unpublish(waiter&) noexcept override {}
+  } never;
+  static constexpr wait_reason why{"broken"};
+  bool caught = false;
+  ramie::run([&] {
+    waiter node;
+    try {
+      (void)fiber_wait(never, node, why);
+    } catch (const std::runtime_error&) {
+      caught = true;
+    }
+    ramie::yield();
+  });
+  CHECK(caught);
+}
+
+// The waker comes between publish and the switch: the park is called off on the spot.
+TEST_CASE("a wake before the switch keeps the fiber on its stack", "[conformance][wake]") {
+  struct eager final : waitable {
+    bool done = false;
+    bool try_complete(waiter&) override { return done; }
+    bool publish(waiter& node) override {
+      done = true;
+      if (claim(node)) {
+        node.outcome = 1;
+        complete(*node.who);  // PARKING: deferred
+      }
+      return true;
+    }
+    void unpublish(waiter&) noexcept override {}
+  } now;
+  static constexpr wait_reason why{"eager"};
+  ramie::runtime rt(with_workers(1));
+  std::uint64_t parks = 99;
+  rt.run([&] {
+    const auto before = rt.stats().total.parks;
+    waiter node;
+    (void)fiber_wait(now, node, why);
+    parks = rt.stats().total.parks - before;
+  });
+  CHECK(parks == 0);
+}
+
+// The transfer window: the partner has claimed, the parker commits, and only then is the element moved.
+TEST_CASE("a claimed fiber does not run before its partner is done", "[conformance][wake]") {
+  ramie::runtime rt(with_workers(2));
+  struct slow_partner final : waitable {
+    std::atomic<waiter*> listed{nullptr};
+    bool try_complete(waiter&) override { return false; }
+    bool publish(waiter& node) override {
+      listed = &node;
+      return true;
+    }
+    void unpublish(waiter&) noexcept override { listed = nullptr; }
+  } meeting;
+  static constexpr wait_reason why{"slow partner"};
+  const int rounds = test::scaled(2'000, 200);
+  int early = 0;
+  std::atomic<bool> moved{false};
+  std::thread partner([&] {
+    for (int i = 0; i < rounds; ++i) {
+      test::until([&] { return meeting.listed.load() != nullptr; });
+      waiter* const node = meeting.listed.exchange(nullptr);
+      fiber* const who = node->who;
+      if (!claim(*node)) std::abort();
+      for (int k = 0; k < 50; ++k) std::this_thread::yield();  // the window, wide open
+      node->outcome = 1;
+      moved = true;
+      complete(*who);
+    }
+  });
+  rt.run([&] {
+    for (int i = 0; i < rounds; ++i) {
+      waiter node;
+      (void)fiber_wait(meeting, node, why);
+      early += !moved.exchange(false);
+    }
+  });
+  partner.join();
+  CHECK(early == 0);
+}
+
+}  // namespace conformance_waking

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSL-1.0
+// The machine room: parkers, clocks, stacks, contexts.
+#include <signal.h>
+
+#include <cstring>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include <ramie/platform/clock.hpp>
+#include <ramie/platform/context.hpp>
+#include <ramie/platform/fatal.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/stack_pool.hpp>
+#include <ramie/platform/thread_parker.hpp>
+#include <support/child.hpp>
+#include <support/test.hpp>
+
+namespace unit_platform {
+
+using namespace ramie::platform;
+using namespace std::chrono_literals;
+
+TEMPLATE_TEST_CASE("a parker keeps one token, never two", "[unit][parker]", futex_parker, portable_parker) {
+  TestType parker;
+  parker.unpark();
+  parker.unpark();
+  parker.park();  // consumes the token
+  CHECK_FALSE(parker.park_until(std::chrono::steady_clock::now() - 1s));
+  parker.unpark();
+  CHECK(parker.park_until(std::chrono::steady_clock::now() - 1s));
+}
+
+TEMPLATE_TEST_CASE("a parked thread is woken, every time", "[unit][parker]", futex_parker, portable_parker) {
+  TestType here, there;
+  constexpr int rounds = 2'000;
+  int echoed = 0;
+  std::thread echo([&] {
+    for (int i = 0; i < rounds; ++i) {
+      there.park();
+      ++echoed;
+      here.unpark();
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    there.unpark();
+    here.park();
+  }
+  echo.join();
+  CHECK(echoed == rounds);
+}
+
+TEMPLATE_TEST_CASE("a parker gives up at its deadline", "[unit][parker]", futex_parker, portable_parker) {
+  TestType parker;
+  const auto deadline = std::chrono::steady_clock::now() + 1ms;
+  CHECK_FALSE(parker.park_until(deadline));
+  CHECK(std::chrono::steady_clock::now() >= deadline);
+  parker.unpark();
+  parker.park();  // still usable
+}
+
+TEST_CASE("the virtual clock moves only when told", "[unit][clock]") {
+  virtual_clock clock;
+  const auto start = clock.now();
+  CHECK(clock.now() == start);
+  clock.advance(5ms);
+  CHECK(clock.now() - start == 5ms);
+}
+
+TEST_CASE("the steady clock does not go back", "[unit][clock]") {
+  const auto& clock = steady_clock::instance();
+  const auto a = clock.now();
+  CHECK(clock.now() >= a);
+}
+
+TEST_CASE("fatal says what happened and aborts", "[unit][fatal]") {
+  if (test::under_valgrind()) return;
+  const auto end = test::in_child([] { fatal("the %s is gone. Fetch another.", "cat"); });
+  CHECK(end.signal == SIGABRT);
+  CHECK(end.errors == "ramie: fatal: the cat is gone. Fetch another.\n");
+}
+
+TEST_CASE("stack classes are powers of two from 16 KiB", "[unit][stacks]") {
+  CHECK(stack_class_for(1) == 0);
+  CHECK(stack_class_for(16 * 1024) == 0);
+  CHECK(stack_class_for(16 * 1024 + 1) == 1);
+  CHECK(promised_bytes(stack_class_for(64 * 1024)) == 64 * 1024);
+  CHECK(promised_bytes(stack_class_for(8 << 20)) == 8 << 20);
+  CHECK(stack_class_for(max_stack_size) == stack_class_count - 1);
+  // The default reserves more than it promises; a small one costs five pages of address space.
+  CHECK(slot_bytes(stack_class_for(64 * 1024)) == 128 * 1024);
+  CHECK(slot_bytes(0) == 20 * 1024);
+}
+
+// A stack that runs one function and comes back, for tests of the switch itself.
+struct visit {
+  thread_anchor anchor;
+  stack_block home;
+  stack_block* away = nullptr;
+  void (*body)() = nullptr;
+};
+visit* current_visit = nullptr;
+
+RAMIE_SWITCHES_IDENTITY void visit_entry(arrival landed) {
+  visit& v = *current_visit;
+  first_arrival(landed, *v.away, [](thread_anchor*) {});
+  for (;;) {
+    v.body();
+    switch_stack(&v.anchor, *v.away, v.home, [](thread_anchor*) {});
+  }
+}
+
+void run_on(stack_block& stack, void (*body)()) {
+  visit v;
+  anchor_this_thread(v.anchor);
+  v.away = &stack;
+  v.body = body;
+  current_visit = &v;
+  switch_stack(&v.anchor, v.home, stack, [](thread_anchor*) {});
+  current_visit = nullptr;
+}
+
+int visits = 0;
+
+TEST_CASE("a pooled stack runs code, again and again", "[unit][stacks]") {
+  stack_pool pool(&visit_entry);
+  stack_block* const stack = pool.take(0);
+  REQUIRE(stack != nullptr);
+  visits = 0;
+  run_on(*stack, [] { ++visits; });
+  CHECK(visits == 1);
+  pool.give_back(stack);
+  CHECK(pool.take(0) == stack);  // hot stacks first
+  pool.give_back(stack);
+  CHECK(pool.count().taken == 0);
+}
+
+TEST_CASE("the promise can be used to its last kilobyte", "[unit][stacks]") {
+  if (test::sanitized) return;  // their frames are larger than what they are told
+  stack_pool pool(&visit_entry);
+  stack_block* const stack = pool.take(stack_class_for(64 * 1024));
+  REQUIRE(stack != nullptr);
+  run_on(*stack, [] {
+    volatile char frame[63 * 1024];
+    for (std::size_t i = 0; i < sizeof frame; i += 1024) frame[i] = 1;
+    visits = frame[0];
+  });
+  pool.give_back(stack);
+  CHECK(visits == 1);
+}
+
+TEST_CASE("stacks beyond the hot limit are trimmed and work again", "[unit][stacks]") {
+  stack_pool pool(&visit_entry, guard_kind::automatic, 1);
+  stack_block* const a = pool.take(0);
+  stack_block* const b = pool.take(0);
+  pool.give_back(a);
+  pool.give_back(b);
+  CHECK(pool.count().trimmed == (annotate::may_trim_stacks ? 1u : 0u));
+  CHECK(pool.take(0) != nullptr);
+  stack_block* const again = pool.take(0);
+  REQUIRE(again != nullptr);
+  visits = 0;
+  run_on(*again, [] { ++visits; });
+  CHECK(visits == 1);
+  pool.give_back(again);
+  pool.give_back(a);
+}
+
+TEST_CASE("a guard page is named by its address, whichever way it was made", "[unit][stacks]") {
+  for (const auto kind : {guard_kind::automatic, guard_kind::mprotect}) {
+    stack_pool pool(&visit_entry, kind);
+    stack_block* const stack = pool.take(2);
+    REQUIRE(stack != nullptr);
+    CHECK(promise_of_guard_at(stack->low - 1) == 64 * 1024);
+    CHECK(promise_of_guard_at(stack->low) == 0);
+    CHECK(promise_of_guard_at(&visits) == 0);
+    pool.give_back(stack);
+  }
+}
+
+TEST_CASE("the limit of mappings is an answer, not a crash", "[unit][stacks]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  stack_pool pool(&visit_entry, guard_kind::mprotect);
+  std::vector<stack_block*> taken;
+  while (stack_block* const s = pool.take(0)) {
+    taken.push_back(s);
+    if (taken.size() > 200'000) break;
+  }
+  CHECK(taken.size() > 1'000);
+  CHECK(taken.size() < 200'000);  // vm.max_map_count stops it
+  pool.give_back(taken.back());
+  taken.pop_back();
+  stack_block* const again = pool.take(0);
+  CHECK(again != nullptr);
+  if (again != nullptr) pool.give_back(again);
+  for (auto* s : taken) pool.give_back(s);
+}
+
+TEST_CASE("exception state belongs to the stack, not the thread", "[unit][context]") {
+  stack_pool pool(&visit_entry);
+  stack_block* const stack = pool.take(2);
+  REQUIRE(stack != nullptr);
+  bool ours = false;
+  try {
+    throw 1;
+  } catch (int) {
+    run_on(*stack, [] {
+      try {
+        throw 2;
+      } catch (int) {
+        visits = std::current_exception() != nullptr && std::uncaught_exceptions() == 0 ? 1 : 0;
+      }
+    });
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (int value) {
+      ours = value == 1;
+    }
+  }
+  pool.give_back(stack);
+  CHECK(visits == 1);
+  CHECK(ours);
+}
+
+TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fence]") {
+  std::atomic<int> x{0}, y{0};
+  int both_missed = 0;
+  for (int round = 0; round < test::scaled(2'000, 200); ++round) {
+    x = y = 0;
+    int seen_y = -1;
+    std::atomic<bool> go{false};
+    std::thread often([&] {
+      while (!go.load(std::memory_order_relaxed)) {
+      }
+      x.store(1, std::memory_order_relaxed);
+      light_fence();
+      seen_y = y.load(std::memory_order_relaxed);
+    });
+    go = true;
+    y.store(1, std::memory_order_relaxed);
+    heavy_fence();
+    const int seen_x = x.load(std::memory_order_relaxed);
+    often.join();
+    both_missed += seen_x == 0 && seen_y == 0;
+  }
+  CHECK(both_missed == 0);
+}
+
+}  // namespace unit_platform
