@@ -10,7 +10,7 @@ void anchor_this_thread(thread_anchor& anchor) noexcept {
   // uncaughtExceptions. libstdc++ and libc++abi agree.
   anchor.exceptions = reinterpret_cast<exception_globals*>(abi::__cxa_get_globals());
   anchor.identity = annotate::this_thread();
-  anchor.float_controls = float_controls();
+  anchor.float_controls.set(float_controls());
 }
 
 }  // namespace ramie::platform

@@ -26,7 +26,7 @@ timespec to_timespec(time_point t) noexcept {
 // Returns true if a token was there and has been consumed; else the state is `parked`.
 bool futex_parker::announce() noexcept {
   std::uint32_t expected = unparked;
-  if (state_.compare_exchange_strong(expected, parked, std::memory_order_relaxed,
+  if (state_.compare_exchange_strong(expected, parked, std::memory_order_acquire,
                                      std::memory_order_acquire)) {
     return false;
   }

@@ -178,6 +178,7 @@ stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
   const auto usable = static_cast<std::size_t>(top - stack->low);
   stack->resume_point = make_context(top, usable, entry_);
   annotate::stack_created(stack->note, stack->low, usable + sizeof(stack_block));
+  annotate::hand_over(stack);
   return stack;
 }
 

@@ -69,7 +69,7 @@ struct root_call {
   static constexpr fiber_ops ops{run, discard, retire};
 };
 
-constexpr wait_reason waits_for_root{"run"};
+const wait_reason waits_for_root{"run"};
 
 }  // namespace
 
@@ -138,7 +138,7 @@ runtime::~runtime() {
   roots_->wait_for_none();
 }
 
-void runtime::run_root(void (*call)(void*), void* data, std::source_location site) {
+void runtime::run_root(void (*call)(void*), void* data, source_location site) {
   if (detail::this_worker() != nullptr) {
     throw usage_error("ramie: run() inside a fiber. Spawn into a nursery instead, or call the function directly.");
   }
@@ -154,7 +154,7 @@ void runtime::run_root(void (*call)(void*), void* data, std::source_location sit
   if (root.failure) std::rethrow_exception(std::move(root.failure));
 }
 
-void runtime::shutdown(std::source_location where) noexcept {
+void runtime::shutdown(source_location where) noexcept {
   const auto* const f = detail::current_fiber();
   scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0});
 }

@@ -13,7 +13,7 @@ using ramie::cancel_kind;
 using test::crew;
 using test::with_workers;
 
-void cancel(cancel_scope& s) { s.cancel({cancel_kind::requested, "test", std::source_location::current(), 0}); }
+void cancel(cancel_scope& s) { s.cancel({cancel_kind::requested, "test", ramie::source_location::current(), 0}); }
 
 TEST_CASE("cancelling a scope wakes what is parked under it", "[conformance][cancel]") {
   for (const unsigned workers : {1u, 2u, 4u}) {
@@ -165,23 +165,23 @@ TEST_CASE("cancellation travels down nested scopes to parked fibers", "[conforma
 
 TEST_CASE("a shield defers cancellation until it drops", "[conformance][shield]") {
   ramie::runtime rt(with_workers(1));
-  std::vector<const char*> log;
+  test::journal<const char*> log;
   rt.run([&] {
     cancel_scope scope;
-    crew c(scope);
     gate door;
+    crew c(scope);
     c.spawn([&] {
       try {
         {
           ramie::shield guard;
           test::wait_at(door);  // cancelled meanwhile: neither woken nor hung
-          log.push_back("work done");
-          if (ramie::stop_requested()) log.push_back("delivered early");
+          log.add("work done");
+          if (ramie::stop_requested()) log.add("delivered early");
         }
-        log.push_back(ramie::stop_requested() ? "pending" : "forgotten");
+        log.add(ramie::stop_requested() ? "pending" : "forgotten");
         ramie::yield();
       } catch (const ramie::cancelled&) {
-        log.push_back("delivered");
+        log.add("delivered");
         throw;
       }
     });
@@ -189,9 +189,9 @@ TEST_CASE("a shield defers cancellation until it drops", "[conformance][shield]"
     cancel(scope);
     door.open();
     c.join();
-    if (c.cancelled() != 1) log.push_back("not cancelled");
+    if (c.cancelled() != 1) log.add("not cancelled");
   });
-  CHECK(log == std::vector<const char*>{"work done", "pending", "delivered"});
+  CHECK(log.entries() == std::vector<const char*>{"work done", "pending", "delivered"});
 }
 
 TEST_CASE("shields nest a thousand deep", "[conformance][shield]") {
@@ -235,8 +235,8 @@ TEST_CASE("children of a scope opened under a shield are not reached from outsid
   int cancelled = -1, ran = -1;
   rt.run([&] {
     cancel_scope outer;
-    crew c(outer);
     gate door;
+    crew c(outer);
     c.spawn([&] {
       ramie::shield guard;
       cancel_scope inner;
@@ -265,8 +265,8 @@ TEST_CASE("a wait during unwinding is not interrupted again", "[conformance][can
   bool waited = false;
   rt.run([&] {
     cancel_scope scope;
-    crew c(scope);
     gate never, door;
+    crew c(scope);
     struct closer {
       gate& door;
       bool& waited;
@@ -333,8 +333,8 @@ TEST_CASE("cancelling races with parking, starting and ending, and loses nobody"
     int total = 0;
     rt.run([&] {
       cancel_scope scope;
-      crew c(scope);
       gate never;
+      crew c(scope);
       for (int i = 0; i < 20; ++i) {
         c.spawn([&, i] {
           for (int k = 0; k < (seed * 7 + i) % 5; ++k) ramie::yield();

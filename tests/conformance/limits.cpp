@@ -207,8 +207,8 @@ TEST_CASE("a stalled worker's newest fiber is taken over", "[conformance][elasti
   REQUIRE(::pipe(ends) == 0);
   bool served = false;
   rt.run([&] {
-    crew c(rt);
     gate door;
+    crew c(rt);
     c.spawn([&] {
       test::wait_at(door);
       served = ::write(ends[1], "x", 1) == 1;
@@ -323,8 +323,8 @@ TEST_CASE("chaos keeps every promise", "[conformance][chaos]") {
     ramie::runtime rt(o);
     std::atomic<int> through{0};
     rt.run([&] {
-      crew c(rt);
       gate door;
+      crew c(rt);
       for (int i = 0; i < 100; ++i) {
         c.spawn([&] {
           test::wait_at(door);

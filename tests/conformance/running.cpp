@@ -149,19 +149,19 @@ TEST_CASE("many fibers can be parked at once, each guarded, each woken once", "[
 
 TEST_CASE("yield goes round", "[conformance][fairness]") {
   ramie::runtime rt(with_workers(1));
-  std::vector<int> order;
+  test::journal<int> order;
   rt.run([&] {
     crew c(rt);
     for (int i = 0; i < 3; ++i) {
       c.spawn([&order, i] {
         for (int k = 0; k < 3; ++k) {
-          order.push_back(i);
+          order.add(i);
           ramie::yield();
         }
       });
     }
   });
-  CHECK(order == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+  CHECK(order.entries() == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
 }
 
 // A pair that keeps waking each other through the LIFO slot must not starve the ring, and a busy local
@@ -196,23 +196,24 @@ TEST_CASE("a woken fiber runs before older ring entries, three times a tick at m
   o.elastic = false;
   ramie::runtime rt(o);
   const auto before = rt.stats().total.lifo_hits;
-  std::vector<int> order;
+  test::journal<int> journal;
   rt.run([&] {
-    crew c(rt);
     test::detail::gate doors[6];
+    crew c(rt);
     for (int i = 0; i < 6; ++i) {
       c.spawn([&, i] {
         test::wait_at(doors[i]);
-        order.push_back(i);
+        journal.add(i);
         if (i + 1 < 6) doors[i + 1].open();  // each wakes the next: a chain through the LIFO slot
       });
     }
     ramie::yield();
     ramie::yield();  // all six are parked now, and a tick may have ended: order below is what counts
-    for (int i = 0; i < 3; ++i) c.spawn([&, i] { order.push_back(100 + i); });
+    for (int i = 0; i < 3; ++i) c.spawn([&, i] { journal.add(100 + i); });
     doors[0].open();
     c.join();
   });
+  const auto order = journal.entries();
   // The chain gets at most three turns in a row before an older entry of the ring gets one.
   int run = 0, longest = 0;
   bool ring_left = true;

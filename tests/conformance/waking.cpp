@@ -21,7 +21,7 @@ class baton final : public waitable {
   explicit baton(int permits = 0) : permits_(permits) {}
 
   void take() {
-    static constexpr wait_reason why{"baton"};
+    static const wait_reason why{"baton"};
     waiter node;
     if (fiber_wait(*this, node, why) == wait_result::refused) return;
   }
@@ -190,8 +190,8 @@ TEST_CASE("stale wakers are harmless", "[conformance][ticket]") {
   }
   int taken = 0;
   rt.run([&] {
-    crew c(rt);
     baton ping, pong;
+    crew c(rt);
     c.spawn([&] {
       target = current_fiber();
       for (int i = 0; i < rounds; ++i) {
@@ -223,8 +223,8 @@ TEST_CASE("tickets go on when a frame is recycled", "[conformance][ticket]") {
   bool reused = false;
   rt.run([&] {
     {
-      crew c(rt);
       gate door;
+      crew c(rt);
       c.spawn([&] {
         test::wait_at(door);
         first = current_fiber();
@@ -235,8 +235,8 @@ TEST_CASE("tickets go on when a frame is recycled", "[conformance][ticket]") {
       c.join();
     }
     for (int i = 0; i < 1'000 && !reused; ++i) {
-      crew c(rt);
       gate door;
+      crew c(rt);
       c.spawn([&] {
         if (current_fiber() != first) return;
         reused = true;
@@ -262,7 +262,7 @@ TEST_CASE("a refused publish leaves the fiber running", "[conformance][wake]") {
     }
     void unpublish(waiter&) noexcept override {}
   } never;
-  static constexpr wait_reason why{"closed"};
+  static const wait_reason why{"closed"};
   bool refused = false;
   ramie::run([&] {
     waiter node;
@@ -279,7 +279,7 @@ TEST_CASE("a publish that throws leaves the fiber running", "[conformance][wake]
     bool publish(waiter&) override { throw std::runtime_error("no"); }
     void unpublish(waiter&) noexcept override {}
   } never;
-  static constexpr wait_reason why{"broken"};
+  static const wait_reason why{"broken"};
   bool caught = false;
   ramie::run([&] {
     waiter node;
@@ -308,7 +308,7 @@ TEST_CASE("a wake before the switch keeps the fiber on its stack", "[conformance
     }
     void unpublish(waiter&) noexcept override {}
   } now;
-  static constexpr wait_reason why{"eager"};
+  static const wait_reason why{"eager"};
   ramie::runtime rt(with_workers(1));
   std::uint64_t parks = 99;
   rt.run([&] {
@@ -332,7 +332,7 @@ TEST_CASE("a claimed fiber does not run before its partner is done", "[conforman
     }
     void unpublish(waiter&) noexcept override { listed = nullptr; }
   } meeting;
-  static constexpr wait_reason why{"slow partner"};
+  static const wait_reason why{"slow partner"};
   const int rounds = test::scaled(2'000, 200);
   int early = 0;
   std::atomic<bool> moved{false};

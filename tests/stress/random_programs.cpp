@@ -19,7 +19,7 @@ using test::crew;
 class bag final : public waitable {
  public:
   void take() {
-    static constexpr wait_reason why{"bag"};
+    static const wait_reason why{"bag"};
     waiter node;
     (void)fiber_wait(*this, node, why);
     taken_.fetch_add(1, std::memory_order_relaxed);

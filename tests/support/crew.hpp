@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <ramie/cancel.hpp>
 #include <ramie/runtime.hpp>
@@ -27,7 +28,7 @@ class crew {
   ~crew() { join(); }
 
   template <class F>
-  void spawn(F f, std::size_t stack = 0, std::source_location site = std::source_location::current()) {
+  void spawn(F f, std::size_t stack = 0, ramie::source_location site = ramie::source_location::current()) {
     auto work = std::make_unique<job<F>>(std::move(f), *this);
     live_.fetch_add(1, std::memory_order_relaxed);
     try {
@@ -43,7 +44,7 @@ class crew {
   void join() {
     if (joined_) return;
     joined_ = true;
-    static constexpr detail::wait_reason why{"crew::join"};
+    static const detail::wait_reason why{"crew::join"};
     if (live_.fetch_sub(1, std::memory_order_acq_rel) != 1) all_ended_.wait(why, detail::cancellable::no);
   }
 
@@ -99,9 +100,27 @@ inline ramie::options with_workers(unsigned n) {
   return o;
 }
 
+// What happened, in order. Fibers are like threads, to us and to ThreadSanitizer: they share it by a lock.
+template <class T>
+class journal {
+ public:
+  void add(T entry) {
+    std::lock_guard hold(mutex_);
+    entries_.push_back(std::move(entry));
+  }
+  [[nodiscard]] std::vector<T> entries() {
+    std::lock_guard hold(mutex_);
+    return entries_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<T> entries_;
+};
+
 // A door a fiber waits at until somebody opens it; for tests that need a fiber parked.
 inline void wait_at(detail::gate& g) {
-  static constexpr detail::wait_reason why{"test gate"};
+  static const detail::wait_reason why{"test gate"};
   g.wait(why);
 }
 

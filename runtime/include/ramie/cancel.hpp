@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <source_location>
+#include <ramie/source_location.hpp>
 #include <string>
 #include <utility>
 
@@ -26,7 +26,7 @@ enum class cancel_kind : std::uint8_t { requested, deadline, sibling_failure, sh
 struct cancel_reason {
   cancel_kind kind = cancel_kind::requested;
   std::string text;
-  std::source_location where;
+  source_location where;
   std::uint32_t origin_fiber = 0;  // 0: a plain thread
 };
 

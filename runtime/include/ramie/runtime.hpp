@@ -6,7 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <source_location>
+#include <ramie/source_location.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -36,7 +36,7 @@ class runtime {
   // usage_error inside a fiber, std::system_error if no worker can be started, stack_exhausted if
   // there is no memory for the fiber's stack.
   template <class F>
-  auto run(F&& f, std::source_location site = std::source_location::current()) -> std::invoke_result_t<F&> {
+  auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
     using result = std::invoke_result_t<F&>;
     if constexpr (std::is_void_v<result>) {
       run_root([](void* call) { std::invoke(*static_cast<std::remove_reference_t<F>*>(call)); }, address_of(f), site);
@@ -52,7 +52,7 @@ class runtime {
 
   // Cancels every fiber of this runtime: each unwinds at its next cancellation point. Any thread, any
   // fiber; returns at once.
-  void shutdown(std::source_location where = std::source_location::current()) noexcept;
+  void shutdown(source_location where = source_location::current()) noexcept;
 
   // Any thread, at any time.
   [[nodiscard]] runtime_stats stats() const;
@@ -65,7 +65,7 @@ class runtime {
   static void* address_of(F& f) noexcept {
     return const_cast<void*>(static_cast<const volatile void*>(std::addressof(f)));
   }
-  void run_root(void (*call)(void*), void* data, std::source_location site);
+  void run_root(void (*call)(void*), void* data, source_location site);
 
   std::unique_ptr<::ramie::detail::scheduler> scheduler_;
   struct roots;
@@ -74,7 +74,7 @@ class runtime {
 
 // A runtime for the length of one call. See runtime::run.
 template <class F>
-auto run(const options& wanted, F&& f, std::source_location site = std::source_location::current())
+auto run(const options& wanted, F&& f, source_location site = source_location::current())
     -> std::invoke_result_t<F&> {
   runtime here(wanted);
   return here.run(f, site);
@@ -82,7 +82,7 @@ auto run(const options& wanted, F&& f, std::source_location site = std::source_l
 
 template <class F>
   requires std::invocable<F&>
-auto run(F&& f, std::source_location site = std::source_location::current()) -> std::invoke_result_t<F&> {
+auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
   return run(options{}, f, site);
 }
 

@@ -29,7 +29,7 @@ inline void check_runnable(const fiber& f) noexcept {
 }
 
 inline void check_float_controls(const worker& w, const fiber& f) noexcept {
-  if (platform::float_controls() != w.float_controls) {
+  if (platform::float_controls() != w.float_controls.get()) {
     platform::fatal("fiber #%u waits with a changed floating-point environment. Restore rounding mode and masks first.",
                     f.number);
   }
@@ -90,6 +90,7 @@ inline fiber* scheduler::next_local(worker& w) noexcept {
 inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
   platform::stack_block* const spare = w.spares.get();
   if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
+  platform::annotate::take_over(spare);
   w.spares.set(spare->next.get());
   w.spare_count.add(-1u);
   return spare;
@@ -100,7 +101,7 @@ inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
   const auto accounted = w.left_epoch.get();
   const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
   w.count.parks.add(1);
-  if (platform::debug_checks && f.stack == w.active.get()) {
+  if (platform::debug_checks && f.stack.get() == w.active.get()) {
     platform::fatal("the park of fiber #%u is committed on its own stack: another worker could resume a stack in use.",
                     f.number);
   }
@@ -154,11 +155,11 @@ RAMIE_SWITCHES_IDENTITY RAMIE_FLATTEN worker* scheduler::switch_to(worker& w, pl
 
 RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {
   if constexpr (platform::debug_checks) check_float_controls(w, *leaver);
-  if (leaver->stack == nullptr) w.count.adopted.add(1);
-  leaver->stack = w.active.get();
+  if (leaver->stack.get() == nullptr) w.count.adopted.add(1);
+  leaver->stack.set(w.active.get());
   platform::stack_block* to = nullptr;
-  if (next != nullptr && next->stack != nullptr) {
-    to = next->stack;
+  if (next != nullptr && next->stack.get() != nullptr) {
+    to = next->stack.get();
     w.count.hand_offs.add(1);
   } else {
     w.count.loop_switches.add(1);

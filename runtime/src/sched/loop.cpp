@@ -72,7 +72,7 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
         return {step::leave, nullptr, nullptr};
       }
     }
-    if (f->stack != nullptr) return {step::switch_away, nullptr, f->stack};
+    if (stack_block* const own = f->stack.get()) return {step::switch_away, nullptr, own};
     if (f->size_class == w.active.get()->size_class) return {step::start_here, f, nullptr};
     if (stack_block* const roomy = take_stack(w, f->size_class)) {
       w.handoff.set(f);
@@ -116,9 +116,9 @@ bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
     platform::fatal("fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
                     f.number);
   }
-  if (f.stack == nullptr) {
+  if (f.stack.get() == nullptr) {
     w.count.finished_in_place.add(1);
-  } else if (platform::debug_checks && f.stack != w.active.get()) {
+  } else if (platform::debug_checks && f.stack.get() != w.active.get()) {
     platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
   }
   w.current.set(nullptr);
@@ -137,11 +137,13 @@ void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
 }
 
 void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {
+  platform::annotate::take_over(&stack);
   if (stack.size_class != w.sched.default_class || w.spare_count.get() >= stack_cache_limit) {
     w.sched.stacks.give_back(&stack);
     return;
   }
   stack.next.set(w.spares.get());
+  platform::annotate::hand_over(&stack);
   w.spares.set(&stack);
   w.spare_count.add(1);
 }

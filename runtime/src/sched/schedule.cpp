@@ -58,7 +58,7 @@ void spawn(const spawn_request& request) {
   }
   fiber* const f = w != nullptr ? w->frames.take(sched.frames) : sched.frames.take_one();
   f->word.initialise(static_cast<std::uint16_t>(f->wait_ticket.load(std::memory_order_relaxed)));
-  f->stack = nullptr;
+  f->stack.set(nullptr);
   f->ops = &request.ops;
   f->data = request.data;
   f->scope = f->home = &request.scope;

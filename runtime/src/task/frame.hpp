@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
+#include <ramie/source_location.hpp>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/context.hpp>
@@ -26,7 +26,7 @@ class alignas(frame_bytes) fiber {
   fiber_word word;
   std::atomic<std::uint64_t> wait_ticket{0};  // bumped per publication, kept when the frame is recycled
   platform::owned<fiber*> next{nullptr};      // in the injection queue, or in a pool
-  platform::stack_block* stack = nullptr;     // null until it first leaves the stack it was started on
+  platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves the stack it was started on
   const fiber_ops* ops = nullptr;
   void* data = nullptr;
   cancel_scope* scope = nullptr;              // innermost
@@ -36,7 +36,7 @@ class alignas(frame_bytes) fiber {
   cancel_scope* home = nullptr;               // the scope it was spawned into
   scheduler* owner = nullptr;                 // null: a plain thread's proxy
   platform::owned<const wait_reason*> reason{nullptr};
-  std::source_location site;
+  source_location site;
   std::uint32_t shield_depth = 0;
   std::uint32_t number = 0;                   // of the frame; unique among live fibers
   std::uint16_t last_worker = 0;              // chaos mode only

@@ -45,7 +45,7 @@ struct thread_anchor {
   stack_block* leaving = nullptr;
   exception_globals* exceptions = nullptr;
   annotate::thread_note identity;
-  std::uint64_t float_controls = 0;  // as the thread started
+  owned<std::uint64_t> float_controls{0};  // as the thread started
 };
 
 // Fills in what is specific to the calling thread. Call once per thread, on that thread.

@@ -29,7 +29,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <source_location>
+#include <ramie/source_location.hpp>
 
 #include <ramie/cancel.hpp>
 #include <ramie/platform/spin_lock.hpp>

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
+#include <ramie/source_location.hpp>
 
 namespace ramie::detail {
 
@@ -33,7 +33,7 @@ struct spawn_request {
   void* data;
   cancel_scope& scope;          // outlives the fiber
   std::size_t stack_size = 0;   // 0: the runtime's default
-  std::source_location site = std::source_location::current();
+  source_location site = source_location::current();
 };
 
 // Makes a fiber runnable in the scheduler of `scope`. Any thread. Throws std::bad_alloc when no frame can be

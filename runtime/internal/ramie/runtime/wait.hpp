@@ -18,7 +18,7 @@
 #pragma once
 
 #include <cstdint>
-#include <source_location>
+#include <ramie/source_location.hpp>
 
 namespace ramie::detail {
 
@@ -27,7 +27,7 @@ class fiber;
 // Why a fiber waits: one static record per park site, never shared between sites.
 struct wait_reason {
   const char* kind;
-  std::source_location where = std::source_location::current();
+  source_location where = source_location::current();
 };
 
 struct waiter {
