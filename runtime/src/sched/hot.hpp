@@ -145,7 +145,7 @@ inline void scheduler::arrive(platform::thread_anchor* here) noexcept {
   }
 }
 
-RAMIE_SWITCHES_IDENTITY RAMIE_FLATTEN worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept {
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept {
   platform::stack_block& from = *w.active.get();
   w.left_as.set(as);
   w.left_fiber.set(leaver);

@@ -28,19 +28,19 @@ RAMIE_SWITCHES_IDENTITY inline thread_note this_thread() noexcept { return {__ts
 inline void stack_created(stack_note& note, void*, std::size_t) noexcept { note.identity = nullptr; }
 inline void stack_destroyed(stack_note&, void*, std::size_t) noexcept {}
 
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void become(void* identity) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void become(void* identity) noexcept {
   __tsan_switch_to_fiber(identity, __tsan_switch_to_fiber_no_sync);
 }
 
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void hand_over(const void* object) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void hand_over(const void* object) noexcept {
   __tsan_release(const_cast<void*>(object));
 }
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void take_over(const void* object) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_over(const void* object) noexcept {
   __tsan_acquire(const_cast<void*>(object));
 }
 
 // The thread learns all that the leaving fiber did, so that it may commit the park on its behalf.
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void leave(stack_note& from, const stack_note&,
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void leave(stack_note& from, const stack_note&,
                                                       const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();
   from.identity = self == thread.identity ? nullptr : self;
@@ -52,16 +52,16 @@ RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void leave(stack_note& from, const s
 inline void arrive(stack_note&) noexcept {}
 inline void arrive_first(stack_note&) noexcept {}
 
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void take_identity(stack_note& self) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_identity(stack_note& self) noexcept {
   if (self.identity != nullptr) become(self.identity);
 }
 
 // A fresh fiber knows what its spawner did before the spawn, and nothing of the worker it starts on.
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void begin_fiber(const void* frame) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void begin_fiber(const void* frame) noexcept {
   become(__tsan_create_fiber(0));
   take_over(frame);
 }
-RAMIE_SWITCHES_IDENTITY RAMIE_ALWAYS_INLINE void end_fiber(const void* frame, const thread_note& thread) noexcept {
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void end_fiber(const void* frame, const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();
   hand_over(frame);
   become(thread.identity);

@@ -56,7 +56,7 @@ void anchor_this_thread(thread_anchor& anchor) noexcept;
 // its stack was in use. Returns, when somebody switches back to `from`, the anchor of the thread that
 // is current then.
 template <class OnArrival>
-RAMIE_SWITCHES_IDENTITY RAMIE_FLATTEN thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
                                                           stack_block& to, OnArrival on_arrival) noexcept {
   const exception_globals saved = *here->exceptions;
   here->leaving = &from;

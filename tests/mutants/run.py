@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Puts known flaws back into a copy of the runtime and shows that the tests notice.
+
+Each mutant names a file, a text in it, and what stands there instead. Mutants of the lock-free leaves are
+given to the explorer (tests/explore), mutants of the runtime to a short program with debug checks on
+(tests/mutants/probe.cpp). Survivors are failures; so is a text that is no longer found.
+"""
+import concurrent.futures
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+CXX = os.environ.get("CXX", "g++").split()
+STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
+
+# (name, file, [(text, replacement)], explorer scenarios or None for the probe)
+MUTANTS = [
+    # Seed 004 section 4 as written: wake_pending beside the state. Flaw 1 of design section 2.
+    ("separate wake_pending", STATE, [
+        ("} else if (replace(seen, seen.with(word_view::claimed | word_view::notified | flags))) {\n        return wake_result::deferred;",
+         "} else {\n        pending_.store(1);\n        return wake_result::deferred;"),
+        ("} else if (replace(seen, seen.in(lifecycle::parked))) {\n        return commit_result::parked;",
+         "} else if (replace(seen, seen.in(lifecycle::parked))) {\n        if (pending_.exchange(0) == 1) {\n"
+         "          auto now = load();\n          if (now.state() == lifecycle::parked && replace(now, now.in(lifecycle::runnable))) return commit_result::must_enqueue;\n"
+         "        }\n        return commit_result::parked;"),
+        ("platform::atomic<std::uint64_t> bits_{0};", "platform::atomic<std::uint64_t> bits_{0};\n  platform::atomic<int> pending_{0};"),
+    ], ["one_wait_two_workers", "two_waits_one_worker"]),
+    # Flaw 2: the park is committed on the fiber's own stack.
+    ("commit before the switch", HOT, [
+        ("leaver->stack.set(w.active.get());", "leaver->stack.set(w.active.get());\n  if (as == departure::park) commit_park(w, *leaver);"),
+        ("      commit_park(w, *w.left_fiber.get());\n", ""),
+    ], None),
+    # Flaw 3: the state is claimed without looking at the ticket.
+    ("ticket not compared", STATE, [("if (seen.ticket() != ticket) return false;", "(void)ticket;")], ["two_waits_one_worker"]),
+    # The transfer window of claim and complete.
+    ("claimed fiber made runnable by the commit", STATE, [
+        ("if (replace(seen, seen.in(lifecycle::waking))) return commit_result::left_claimed;",
+         "if (replace(seen, seen.in(lifecycle::runnable))) return commit_result::must_enqueue;")], ["one_wait_two_workers"]),
+    ("claim makes it runnable at once", STATE, [
+        ("seen.state() == lifecycle::parked ? seen.in(lifecycle::waking) : seen", "seen.state() == lifecycle::parked ? seen.in(lifecycle::runnable) : seen")],
+     ["one_wait_two_workers"]),
+    ("commit ignores a wake", STATE, [("if (seen.has(word_view::notified)) {\n        if (replace", "if (seen.bits() == 0) {\n        if (replace")],
+     ["one_wait_two_workers"]),
+    ("commit by a plain store", STATE, [("} else if (replace(seen, seen.in(lifecycle::parked))) {", "} else if (bits_.store(seen.in(lifecycle::parked).bits()), true) {")],
+     ["one_wait_two_workers"]),
+    ("waker enqueues a parking fiber", STATE, [
+        ("        return wake_result::deferred;", "        return wake_result::must_enqueue;")], ["one_wait_two_workers"]),
+    ("two claims on one wait", STATE, [("seen.state() == lifecycle::parking && !seen.has(word_view::claimed)", "seen.state() == lifecycle::parking")],
+     ["one_wait_two_workers"]),
+    ("young pop without a tag", DEQUE, [("return {steal(), real(), tag() + 1}; }", "return {steal(), real(), tag()}; }")], ["ring_ends"]),
+    ("tag before the tail", DEQUE, [
+        ("    tail_.store(lowered, std::memory_order_relaxed);  // published by the RMW below\n", ""),
+        ("        return slot(lowered).load(std::memory_order_relaxed);", "        tail_.store(lowered);\n        return slot(lowered).load(std::memory_order_relaxed);"),
+    ], ["ring_ends"]),
+    ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
+                                 "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
+    ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
+    ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
+    ("owner ignores an open slot", LIFO, [("if (open_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
+    ("slot closed under a thief", LIFO, [("    std::lock_guard no_thief(thieves_);\n", "")], ["newest_slot"]),
+]
+
+
+def build_and_run(mutant, folder):
+    name, file, edits, scenarios = mutant
+    source = folder / "src"
+    shutil.copytree(TOP / "runtime" / "src", source)
+    text = (source / file).read_text()
+    for old, new in edits:
+        if text.count(old) == 0:
+            return "STALE", f"text not found: {old[:60]!r}"
+        text = text.replace(old, new, 1)
+    (source / file).write_text(text)
+    common = CXX + ["-std=c++20", "-w", f"-I{source}", f"-I{TOP}/runtime/internal", f"-I{TOP}/runtime/include", f"-I{TOP}/platform/internal"]
+    program = folder / "program"
+    if scenarios is not None:
+        command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore"] + [str(p) for p in (TOP / "tests" / "explore").glob("*.cpp")]
+    else:
+        files = list(source.rglob("*.cpp")) + list((TOP / "platform" / "src").glob("*.cpp")) + [TOP / "tests" / "mutants" / "probe.cpp"]
+        command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + ["-lboost_context"]
+    built = subprocess.run(command + ["-pthread", "-o", str(program)], capture_output=True, text=True)
+    if built.returncode != 0:
+        return "BROKEN", built.stderr[-400:]
+    try:
+        ran = subprocess.run([str(program)] + (scenarios or []), capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        return "KILLED", "hangs"
+    if ran.returncode == 0:
+        return "SURVIVED", ""
+    said = [line for line in (ran.stdout + ran.stderr).splitlines() if "holds" not in line]
+    return "KILLED", said[0][:150] if said else f"ended with {ran.returncode}"
+
+
+def run(mutant):
+    with tempfile.TemporaryDirectory() as folder:
+        return build_and_run(mutant, pathlib.Path(folder))
+
+
+def main():
+    bad = 0
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for mutant, (verdict, detail) in zip(MUTANTS, pool.map(run, MUTANTS)):
+            print(f"{verdict:9} {mutant[0]}: {detail}", flush=True)
+            bad += verdict != "KILLED"
+    print(f"{len(MUTANTS) - bad} of {len(MUTANTS)} mutants killed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
