@@ -172,6 +172,7 @@ bool stack_pool::install_guard(char* slot) noexcept {
 stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
   auto* const stack = new (in.block_at(slot)) stack_block;
   stack->low = in.slot_at(slot) + page_size;
+  stack->region = &in;
   stack->slot = slot;
   stack->size_class = in.size_class;
   char* const top = reinterpret_cast<char*>(stack);
@@ -186,21 +187,30 @@ void stack_pool::give_back(stack_block* stack) noexcept {
   std::lock_guard hold(mutex_);
   shelf& to = shelves_[stack->size_class];
   --taken_;
-  if (annotate::may_trim_stacks && to.hot_count >= hot_limit_) {
-    const auto owner = std::find_if(to.regions.begin(), to.regions.end(), [&](const auto& r) {
-      return stack->low >= r->base && stack->low < r->base + r->bytes();
-    });
-    const auto slot = stack->slot;
-    annotate::stack_destroyed(stack->note, stack->low, 0);
-    ::madvise(stack->low, (*owner)->stride() - page_size, MADV_DONTNEED);
-    to.cold.emplace_back(owner->get(), slot);
-    ++trimmed_;
-    return;
-  }
   stack->next.set(to.hot);
   to.hot = stack;
-  ++to.hot_count;
+  if (++to.hot_count > hot_limit_) trim_wanted_.store(true, std::memory_order_relaxed);
   annotate::hand_over(stack);
+}
+
+bool stack_pool::trim(std::size_t most) noexcept {
+  if (!annotate::may_trim_stacks || !trim_wanted_.load(std::memory_order_relaxed)) return false;
+  std::lock_guard hold(mutex_);
+  for (auto& from : shelves_) {
+    for (; from.hot_count > hot_limit_; --from.hot_count, --most) {
+      if (most == 0) return true;
+      stack_block* const stack = from.hot;
+      annotate::take_over(stack);
+      from.hot = stack->next.get();
+      auto* const home = static_cast<region*>(stack->region);
+      from.cold.emplace_back(home, stack->slot);
+      annotate::stack_destroyed(stack->note, stack->low, 0);
+      ::madvise(stack->low, home->stride() - page_size, MADV_DONTNEED);
+      ++trimmed_;
+    }
+  }
+  trim_wanted_.store(false, std::memory_order_relaxed);
+  return false;
 }
 
 stack_pool::census stack_pool::count() const noexcept {

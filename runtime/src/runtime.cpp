@@ -149,7 +149,7 @@ void runtime::run_root(void (*call)(void*), void* data, source_location site) {
     explicit presence(roots& r) : all(r) { all.enter(); }
     ~presence() { all.leave(); }
   } const here(*roots_);
-  detail::spawn({detail::root_call::ops, &root, scheduler_->root_scope, stack, site});
+  detail::spawn(detail::root_call::ops, &root, scheduler_->root_scope, stack, site);
   root.ended.wait(detail::waits_for_root);
   if (root.failure) std::rethrow_exception(std::move(root.failure));
 }

@@ -62,7 +62,7 @@ TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][mi
           test::wait_at(never);
         }};
     ramie::runtime rt(with_workers(1));
-    spawn({waits_in_retire, nullptr, rt.internals().root_scope});
+    spawn(waits_in_retire, nullptr, rt.internals().root_scope);
     for (;;) ::pause();
   });
   CHECK(end.signal == SIGABRT);
@@ -353,7 +353,7 @@ TEST_CASE("spawning, yielding, parking and waking allocate nothing in steady sta
   rt.run([&] {
     const auto round = [&] {
       int left = 500;
-      for (int i = 0; i < 500; ++i) spawn({nothing, &left, rt.internals().root_scope});
+      for (int i = 0; i < 500; ++i) spawn(nothing, &left, rt.internals().root_scope);
       while (left != 0) ramie::yield();
     };
     round();

@@ -32,7 +32,7 @@ class crew {
     auto work = std::make_unique<job<F>>(std::move(f), *this);
     live_.fetch_add(1, std::memory_order_relaxed);
     try {
-      detail::spawn({job<F>::ops, work.get(), scope_, stack, site});
+      detail::spawn(job<F>::ops, work.get(), scope_, stack, site);
       (void)work.release();
     } catch (...) {
       live_.fetch_sub(1, std::memory_order_relaxed);

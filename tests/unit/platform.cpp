@@ -155,6 +155,8 @@ TEST_CASE("stacks beyond the hot limit are trimmed and work again", "[unit][stac
   stack_block* const b = pool.take(0);
   pool.give_back(a);
   pool.give_back(b);
+  CHECK(pool.count().trimmed == 0);  // giving back is cheap
+  CHECK_FALSE(pool.trim(10));
   CHECK(pool.count().trimmed == (annotate::may_trim_stacks ? 1u : 0u));
   stack_block* const hot = pool.take(0);
   stack_block* const again = pool.take(0);

@@ -66,7 +66,8 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
     fiber* f = w.handoff.get();
     if (f != nullptr) {
       w.handoff.set(nullptr);
-    } else {
+    } else if (w.searching.get() || w.leaving_pool.get() || (f = w.sched.next_local(w)) == nullptr) {
+      // Nothing at hand; or the others count on this worker's search; or it must take nothing any more.
       if (w.leaving_pool.get() || (f = w.sched.worker_next(w)) == nullptr) {
         w.leaving_pool.set(true);
         return {step::leave, nullptr, nullptr};
@@ -83,19 +84,7 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
   }
 }
 
-// Calls a fresh fiber on this very stack. It may leave and come back on another worker.
-RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
-  if (!begin(at_start, f)) return &at_start;
-  platform::annotate::begin_fiber(&f);
-  const fiber_end how = f.ops->run(f.data);
-  worker* const w = this_worker();
-  const bool last = conclude(*w, f, how);
-  platform::annotate::end_fiber(&f, w->identity);
-  if (last) w->frames.give(&f, w->sched.frames);
-  return w;
-}
-
-bool scheduler::begin(worker& w, fiber& f) noexcept {
+RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
   f.word.runnable_to_running();
   const auto epoch = w.sched.cancel_epoch.load(std::memory_order_acquire);
   if (f.seen_epoch.get() != epoch) {
@@ -111,7 +100,7 @@ bool scheduler::begin(worker& w, fiber& f) noexcept {
 }
 
 // Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
-bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
+RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
   if (f.scope != f.home || f.shield_depth != 0) {
     platform::fatal("fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
                     f.number);
@@ -126,6 +115,18 @@ bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
   const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
   f.ops->retire(f.data, result.wake_joiners);
   return result.last_reference;
+}
+
+// Calls a fresh fiber on this very stack. It may leave and come back on another worker.
+RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
+  if (!begin(at_start, f)) return &at_start;
+  platform::annotate::begin_fiber(&f);
+  const fiber_end how = f.ops->run(f.data);
+  worker* const w = this_worker();
+  const bool last = conclude(*w, f, how);
+  platform::annotate::end_fiber(&f, w->identity);
+  if (last) w->frames.give(&f, w->sched.frames);
+  return w;
 }
 
 void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {

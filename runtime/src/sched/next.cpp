@@ -143,6 +143,7 @@ bool scheduler::work_visible() const noexcept {
 
 // Sleeper's list of idle_set I3.
 void scheduler::sleep(worker& w) noexcept {
+  if (stacks.trim(stack_trim_batch)) return;  // housekeeping first, in small bites: work may come
   const bool was_searching = w.searching.get();
   w.state.store(worker_state::sleep, std::memory_order_relaxed);
   idle.announce_sleep(w.index, was_searching);  // 1

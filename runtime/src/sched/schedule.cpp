@@ -48,8 +48,8 @@ void scheduler::launch(worker* w, fiber& f) {
   signal(nullptr);
 }
 
-void spawn(const spawn_request& request) {
-  scheduler& sched = request.scope.owner_scheduler();
+void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t stack_size, source_location site) {
+  scheduler& sched = scope.owner_scheduler();
   worker* w = this_worker();
   if (w != nullptr && &w->sched != &sched) w = nullptr;
   if (w == nullptr) {
@@ -59,14 +59,14 @@ void spawn(const spawn_request& request) {
   fiber* const f = w != nullptr ? w->frames.take(sched.frames) : sched.frames.take_one();
   f->word.initialise(static_cast<std::uint16_t>(f->wait_ticket.load(std::memory_order_relaxed)));
   f->stack.set(nullptr);
-  f->ops = &request.ops;
-  f->data = request.data;
-  f->scope = f->home = &request.scope;
+  f->ops = &ops;
+  f->data = data;
+  f->scope = f->home = &scope;
   f->seen_epoch.set(0);
   f->owner = &sched;
-  f->site = request.site;
+  f->site = site;
   f->last_worker = 0;
-  f->size_class = request.stack_size == 0 ? sched.default_class : platform::stack_class_for(request.stack_size);
+  f->size_class = stack_size == 0 ? sched.default_class : platform::stack_class_for(stack_size);
   sched.launch(w, *f);
 }
 

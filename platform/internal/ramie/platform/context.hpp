@@ -36,7 +36,8 @@ struct stack_block {
   context resume_point = nullptr;
   owned<stack_block*> next{nullptr};  // link in a cache or in the pool
   char* low = nullptr;         // lowest usable byte, just above the guard
-  std::uint32_t slot = 0;      // where it was carved: index in its region
+  void* region = nullptr;      // where it was carved, and which slot there
+  std::uint32_t slot = 0;
   std::uint8_t size_class = native_stack_class;
   annotate::stack_note note;
 };

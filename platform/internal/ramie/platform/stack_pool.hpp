@@ -10,8 +10,9 @@
 //
 // A stack in the pool is *hot* (its pages are resident and its stack_block is intact) or *cold*
 // (never used, or trimmed with MADV_DONTNEED: only its slot number is remembered, outside the slot).
-// Taking from the pool prefers hot stacks. Up to `hot_limit` hot stacks are kept per class; what comes
-// back beyond that is trimmed.
+// Taking from the pool prefers hot stacks, the last one given back first. Giving back never trims: the
+// system calls would be paid by fibers that end. Whoever has nothing better to do calls trim(), which
+// leaves `hot_limit` stacks per class hot.
 //
 // Guards are MADV_GUARD_INSTALL where the kernel has it (6.13): no VMA per guard, so a million
 // guarded stacks fit under vm.max_map_count. Otherwise mprotect, whose failure at the map limit is an
@@ -66,6 +67,9 @@ class stack_pool {
   // Gives back a suspended stack that holds no fiber.
   void give_back(stack_block* stack) noexcept;
 
+  // Trims up to `most` stacks. True: there may be more to trim.
+  bool trim(std::size_t most) noexcept;
+
   struct census {
     std::size_t slots = 0;  // carved from mappings so far
     std::size_t taken = 0;  // out of the pool right now
@@ -98,6 +102,7 @@ class stack_pool {
   mutable std::mutex mutex_;
   bool guard_by_madvise_;
   shelf shelves_[stack_class_count];
+  std::atomic<bool> trim_wanted_{false};
   std::size_t slots_ = 0;
   std::size_t taken_ = 0;
   std::size_t trimmed_ = 0;

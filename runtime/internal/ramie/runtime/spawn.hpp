@@ -28,16 +28,10 @@ struct fiber_ops {
   void (*retire)(void* data, bool wanted) noexcept;
 };
 
-struct spawn_request {
-  const fiber_ops& ops;
-  void* data;
-  cancel_scope& scope;          // outlives the fiber
-  std::size_t stack_size = 0;   // 0: the runtime's default
-  source_location site = source_location::current();
-};
-
-// Makes a fiber runnable in the scheduler of `scope`. Any thread. Throws std::bad_alloc when no frame can be
-// had, std::system_error when the very first worker can't be started; nothing is called then.
-void spawn(const spawn_request& request);
+// Makes a fiber runnable in the scheduler of `scope`, which must outlive it. A stack size of 0 is the
+// runtime's default. Any thread. Throws std::bad_alloc when no frame can be had, std::system_error when
+// the very first worker can't be started; nothing is called then.
+void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t stack_size = 0,
+           source_location site = source_location::current());
 
 }  // namespace ramie::detail

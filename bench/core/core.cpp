@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the core costs, beside the floors of this machine and Boost.Fiber, all in one interleaved run.
+//
+//   core [rounds]     medians over rounds (default 7), one worker
+//
+// Floors: a switch of raw fcontexts, an uncontended fetch_add. The figures of docs/performance.md are
+// scaled by them: must and aim are told for a switch of 4.7 ns and an RMW of 6.0 ns.
+#include <algorithm>
+#include <atomic>
+#include <boost/context/detail/fcontext.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <ramie/runtime.hpp>
+#include <ramie/runtime/gate.hpp>
+#include <ramie/runtime/spawn.hpp>
+#include <ramie/this_fiber.hpp>
+#include <sched/scheduler.hpp>
+
+#if defined(HAVE_BOOST_FIBER)
+#include <boost/fiber/all.hpp>
+#endif
+
+namespace {
+
+using namespace ramie::detail;
+using stopwatch = std::chrono::steady_clock;
+
+double ns_each(long operations, stopwatch::time_point start) {
+  return std::chrono::duration<double, std::nano>(stopwatch::now() - start).count() / static_cast<double>(operations);
+}
+
+// Floors ------------------------------------------------------------------------------------------------
+
+double raw_switch() {
+  namespace context = boost::context::detail;
+  constexpr long rounds = 2'000'000;
+  static char stack[64 * 1024];
+  context::transfer_t there{context::make_fcontext(stack + sizeof stack, sizeof stack, [](context::transfer_t t) {
+                              for (;;) t = context::jump_fcontext(t.fctx, nullptr);
+                            }), nullptr};
+  const auto start = stopwatch::now();
+  for (long i = 0; i < rounds; ++i) there = context::jump_fcontext(there.fctx, nullptr);
+  return ns_each(2 * rounds, start);
+}
+
+double raw_rmw() {
+  constexpr long rounds = 5'000'000;
+  std::atomic<long> word{0};
+  const auto start = stopwatch::now();
+  for (long i = 0; i < rounds; ++i) word.fetch_add(1);
+  return ns_each(rounds, start);
+}
+
+// ramie -------------------------------------------------------------------------------------------------
+
+const wait_reason waits{"bench"};
+
+ramie::options one_worker() {
+  ramie::options o;
+  o.workers = 1;
+  return o;
+}
+
+// Fibers that all run one function; the last to end opens the gate.
+struct batch {
+  void (*body)(batch&) = nullptr;
+  long n = 0;
+  int live = 0;
+  gate ended;
+  void* extra = nullptr;
+
+  static fiber_end run(void* self) noexcept {
+    auto& b = *static_cast<batch*>(self);
+    b.body(b);
+    return fiber_end::done;
+  }
+  static void discard(void*, discard_cause) noexcept {}
+  static void retire(void* self, bool) noexcept {
+    auto& b = *static_cast<batch*>(self);
+    if (--b.live == 0) b.ended.open();
+  }
+  static constexpr fiber_ops ops{run, discard, retire};
+};
+
+double ramie_yield(int fibers, long turns) {
+  ramie::runtime rt(one_worker());
+  return rt.run([&] {
+    batch b;
+    b.n = turns;
+    b.live = fibers;
+    b.body = [](batch& self) {
+      for (long i = 0; i < self.n; ++i) ramie::yield();
+    };
+    const auto start = stopwatch::now();
+    for (int i = 0; i < fibers; ++i) spawn(batch::ops, &b, rt.internals().root_scope);
+    b.ended.wait(waits);
+    return ns_each(fibers * turns, start);
+  });
+}
+
+// One permit that goes back and forth: the smallest waitable that claims, hands over and completes.
+class baton final : public waitable {
+ public:
+  void pass() noexcept {
+    fiber* partner = nullptr;
+    {
+      std::lock_guard hold(lock_);
+      if (waiting_ != nullptr && claim(*waiting_)) {
+        waiting_->outcome = 1;
+        partner = waiting_->who;
+        waiting_ = nullptr;
+      } else {
+        there_ = true;
+      }
+    }
+    if (partner != nullptr) complete(*partner);
+  }
+  void take() {
+    waiter node;
+    (void)fiber_wait(*this, node, waits);
+  }
+  bool try_complete(waiter&) override { return false; }
+  bool publish(waiter& node) override {
+    std::lock_guard hold(lock_);
+    if (there_) {
+      there_ = false;
+      return false;
+    }
+    waiting_ = &node;
+    return true;
+  }
+  void unpublish(waiter&) noexcept override {
+    std::lock_guard hold(lock_);
+    waiting_ = nullptr;
+  }
+
+ private:
+  ramie::platform::spin_lock lock_;
+  bool there_ = false;
+  waiter* waiting_ = nullptr;
+};
+
+double ramie_hand_off() {
+  constexpr long rounds = 500'000;
+  ramie::runtime rt(one_worker());
+  return rt.run([&] {
+    baton batons[2];
+    batch ping, pong;
+    ping.n = pong.n = rounds;
+    ping.live = pong.live = 1;
+    ping.extra = pong.extra = batons;
+    ping.body = [](batch& self) {
+      auto* const b = static_cast<baton*>(self.extra);
+      for (long i = 0; i < self.n; ++i) {
+        b[0].pass();
+        b[1].take();
+      }
+    };
+    pong.body = [](batch& self) {
+      auto* const b = static_cast<baton*>(self.extra);
+      for (long i = 0; i < self.n; ++i) {
+        b[0].take();
+        b[1].pass();
+      }
+    };
+    const auto start = stopwatch::now();
+    spawn(batch::ops, &ping, rt.internals().root_scope);
+    spawn(batch::ops, &pong, rt.internals().root_scope);
+    ping.ended.wait(waits);
+    pong.ended.wait(waits);
+    return ns_each(2 * rounds, start);
+  });
+}
+
+double ramie_spawn(int at_once) {
+  constexpr long total = 1'000'000;
+  ramie::runtime rt(one_worker());
+  return rt.run([&] {
+    const auto start = stopwatch::now();
+    for (long done = 0; done < total; done += at_once) {
+      batch b;
+      b.live = at_once;
+      b.body = [](batch&) {};
+      for (int i = 0; i < at_once; ++i) spawn(batch::ops, &b, rt.internals().root_scope);
+      b.ended.wait(waits);
+    }
+    return ns_each(total, start);
+  });
+}
+
+// Boost.Fiber -------------------------------------------------------------------------------------------
+
+#if defined(HAVE_BOOST_FIBER)
+namespace fibers = boost::fibers;
+using pooled = fibers::pooled_fixedsize_stack;
+
+double boost_yield(int count, long turns) {
+  std::vector<fibers::fiber> all;
+  pooled stacks(16 * 1024);
+  const auto start = stopwatch::now();
+  for (int i = 0; i < count; ++i) {
+    all.emplace_back(std::allocator_arg, stacks, [turns] {
+      for (long k = 0; k < turns; ++k) boost::this_fiber::yield();
+    });
+  }
+  for (auto& f : all) f.join();
+  return ns_each(count * turns, start);
+}
+
+double boost_hand_off() {
+  constexpr long rounds = 200'000;
+  fibers::unbuffered_channel<int> there, back;
+  pooled stacks(16 * 1024);
+  const auto start = stopwatch::now();
+  fibers::fiber echo(std::allocator_arg, stacks, [&] {
+    int v = 0;
+    while (there.pop(v) == fibers::channel_op_status::success) back.push(v);
+  });
+  fibers::fiber ping(std::allocator_arg, stacks, [&] {
+    int v = 0;
+    for (long i = 0; i < rounds; ++i) {
+      there.push(1);
+      back.pop(v);
+    }
+    there.close();
+  });
+  ping.join();
+  echo.join();
+  return ns_each(2 * rounds, start);
+}
+
+double boost_spawn(int at_once) {
+  constexpr long total = 200'000;
+  pooled stacks(16 * 1024);
+  std::vector<fibers::fiber> all;
+  const auto start = stopwatch::now();
+  for (long done = 0; done < total; done += at_once) {
+    all.clear();
+    for (int i = 0; i < at_once; ++i) all.emplace_back(std::allocator_arg, stacks, [] {});
+    for (auto& f : all) f.join();
+  }
+  return ns_each(total, start);
+}
+#endif
+
+struct row {
+  const char* name;
+  double must, aim;  // at the reference floors; 0: a floor
+  std::function<double()> ramie, boost;
+  std::vector<double> ours, theirs;
+};
+
+double median(std::vector<double> v) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
+  std::vector<row> rows;
+#if defined(HAVE_BOOST_FIBER)
+#define PEER(call) [] { return call; }
+#else
+#define PEER(call) std::function<double()>()
+#endif
+  rows.push_back({"raw fcontext switch", 0, 0, raw_switch, {}, {}, {}});
+  rows.push_back({"uncontended RMW", 0, 0, raw_rmw, {}, {}, {}});
+  rows.push_back({"yield, 2 fibers", 30, 18, [] { return ramie_yield(2, 1'000'000); }, PEER(boost_yield(2, 200'000)), {}, {}});
+  rows.push_back({"yield, 1000 fibers", 34, 24, [] { return ramie_yield(1'000, 2'000); }, PEER(boost_yield(1'000, 300)), {}, {}});
+  rows.push_back({"park + wake hand-off", 50, 35, ramie_hand_off, PEER(boost_hand_off()), {}, {}});
+  rows.push_back({"spawn + finish, 100 at once", 40, 28, [] { return ramie_spawn(100); }, PEER(boost_spawn(100)), {}, {}});
+  rows.push_back({"spawn + finish, 1000 at once", 40, 28, [] { return ramie_spawn(1'000); }, PEER(boost_spawn(1'000)), {}, {}});
+#undef PEER
+  for (int r = 0; r < rounds; ++r) {
+    for (auto& w : rows) {
+      w.ours.push_back(w.ramie());
+      if (w.boost) w.theirs.push_back(w.boost());
+    }
+    std::fprintf(stderr, "\rround %d of %d", r + 1, rounds);
+  }
+  std::fprintf(stderr, "\r%*s\r", 30, "");
+  const double raw = median(rows[0].ours), rmw = median(rows[1].ours);
+  const double scale = (raw / 4.7 + rmw / 6.0) / 2;
+  std::printf("%-30s %8s %8s %12s %10s %8s %8s\n", "ns, median", "ramie", "best", "x raw switch", "Boost", "must", "aim");
+  for (const auto& w : rows) {
+    const double ours = median(w.ours);
+    std::printf("%-30s %8.1f %8.1f %12.1f", w.name, ours, *std::min_element(w.ours.begin(), w.ours.end()), ours / raw);
+    if (!w.theirs.empty()) {
+      std::printf(" %10.1f", median(w.theirs));
+    } else {
+      std::printf(" %10s", "");
+    }
+    if (w.must > 0) std::printf(" %8.1f %8.1f", w.must * scale, w.aim * scale);
+    std::printf("\n");
+  }
+  std::printf("must and aim scaled by this run's floors: x %.2f\n", scale);
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Public headers compile alone, with nothing but what is installed; rooms include only what they may."""
+import pathlib
+import shutil
+import subprocess
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+STRICT = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", "c++", "-"]
+COMPILERS = [c for c in ("g++", "clang++", "clang++-19") if shutil.which(c)]
+
+# Which rooms a room may see, itself included: the only directions there are.
+SEES = {
+    "platform": ["platform"],
+    "runtime": ["runtime", "platform"],
+    "nursery": ["nursery", "runtime", "platform"],
+    "channel": ["channel", "runtime", "platform"],
+}
+# One internal header of each room, to try and reach it by.
+DOOR = {
+    "platform": "ramie/platform/cpu.hpp",
+    "runtime": "ramie/runtime/wait.hpp",
+    "nursery": "ramie/nursery/room.hpp",
+    "channel": "ramie/channel/room.hpp",
+}
+
+
+def compiles(compiler, text, folders):
+    includes = [f"-I{TOP / f}" for f in folders if (TOP / f).is_dir()]
+    return subprocess.run([compiler, *includes, *STRICT], input=text, text=True, capture_output=True)
+
+
+def folders_of(rooms):
+    return [f"{room}/{kind}" for room in rooms for kind in ("include", "internal")]
+
+
+def report(good, name, detail=""):
+    print(("ok      " if good else "FAILED  ") + name + (f"\n{detail[-1500:]}" if not good else ""), flush=True)
+    return good
+
+
+def main():
+    all_good = bool(COMPILERS)
+    public = [f"{room}/include" for room in SEES]
+    for header in sorted(p for room in SEES for p in (TOP / room / "include").glob("ramie/**/*.hpp")):
+        name = header.relative_to(header.parents[1] if header.parent.name == "ramie" else header.parents[2])
+        for compiler in COMPILERS:
+            result = compiles(compiler, f"#include <{name}>\n#include <{name}>\n", public)
+            all_good &= report(result.returncode == 0, f"{compiler}: <{name}> stands alone", result.stderr)
+    for room, seen in SEES.items():
+        for other, door in DOOR.items():
+            result = compiles(COMPILERS[0], f"#include <{door}>\n", folders_of(seen))
+            if other in seen:
+                all_good &= report(result.returncode == 0, f"{room} reaches {other}", result.stderr)
+            else:
+                all_good &= report(result.returncode != 0, f"{room} can't include {other}")
+    # The build gives each room exactly these folders.
+    for room, seen in SEES.items():
+        text = (TOP / room / "meson.build").read_text()
+        foreign = [r for r in SEES if r not in seen and f"{r}_" in text]
+        all_good &= report(not foreign, f"{room}/meson.build names no room above it", str(foreign))
+    return 0 if all_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
