@@ -50,6 +50,7 @@ TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][m
   CHECK_FALSE(ramie::stop_requested());
   CHECK(ramie::this_fiber::number() == 0);
   ramie::shield harmless;
+  CHECK_THROWS_AS(cancel_scope(), ramie::usage_error);
 }
 
 TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {

@@ -1,73 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 // Park and wake through the one door, by fibers and by plain threads.
 #include <algorithm>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include <support/crew.hpp>
+#include <support/permits.hpp>
 #include <support/test.hpp>
 #include <wait/wake.hpp>
 
 namespace conformance_waking {
 
 using namespace ramie::detail;
+using baton = test::permits;
 using test::crew;
 using test::with_workers;
-
-// A counting semaphore that hands a permit to the longest waiter: claim, hand over, complete.
-class baton final : public waitable {
- public:
-  explicit baton(int permits = 0) : permits_(permits) {}
-
-  void take() {
-    static const wait_reason why{"baton"};
-    waiter node;
-    if (fiber_wait(*this, node, why) == wait_result::refused) return;
-  }
-  void pass() noexcept {
-    fiber* partner = nullptr;
-    {
-      std::lock_guard hold(lock_);
-      if (waiter* const node = waiters_.claim_first()) {
-        node->outcome = 1;
-        partner = node->who;
-      } else {
-        ++permits_;
-      }
-    }
-    if (partner != nullptr) complete(*partner);
-  }
-
-  bool try_complete(waiter&) override {
-    std::lock_guard hold(lock_);
-    return take_permit();
-  }
-  bool publish(waiter& node) override {
-    std::lock_guard hold(lock_);
-    if (take_permit()) return false;
-    waiters_.add(node);
-    return true;
-  }
-  void unpublish(waiter& node) noexcept override {
-    std::lock_guard hold(lock_);
-    waiters_.remove(node);
-  }
-  [[nodiscard]] bool somebody_waits() {
-    std::lock_guard hold(lock_);
-    return !waiters_.empty();
-  }
-
- private:
-  bool take_permit() noexcept {
-    if (permits_ == 0) return false;
-    --permits_;
-    return true;
-  }
-  ramie::platform::spin_lock lock_;
-  int permits_;
-  wait_list waiters_;
-};
 
 TEST_CASE("fibers pass a baton, on any number of workers", "[conformance][wake]") {
   for (const unsigned workers : {1u, 2u, 4u, 8u}) {
@@ -144,8 +91,8 @@ TEST_CASE("plain threads wait and wake like fibers", "[conformance][proxy]") {
     }
   });
   outside.join();
-  CHECK_FALSE(to_thread.somebody_waits());
-  CHECK_FALSE(to_fiber.somebody_waits());
+  CHECK(to_thread.balanced());
+  CHECK(to_fiber.balanced());
 }
 
 TEST_CASE("a wake from a plain thread reaches sleeping workers", "[conformance][proxy]") {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include <ramie/error.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 
 #include "../sched/scheduler.hpp"
@@ -27,6 +28,9 @@ void scope_list::remove(scope_link& link) noexcept {
 
 cancel_scope::cancel_scope(role as)
     : scheduler_(self().owner), parent_(self().scope), owner_(&self()), role_(as) {
+  if (owner_->is_proxy() && role_ != role::shield) {
+    throw usage_error("ramie: a cancel scope outside a fiber. Open it inside run().");
+  }
   owner_->scope = this;
 }
 

@@ -28,7 +28,7 @@ void scheduler::thread_main(worker& w) noexcept {
   w.spares.set(nullptr);
   w.spare_count.set(0);
   w.frames.give_all(w.sched.frames);
-  w.attention.fetch_and(worker::chaos, std::memory_order_relaxed);
+  w.sched.forgive(w);  // marked stalled on the way out
   set_this_worker(nullptr);
   w.state.store(worker_state::dead, std::memory_order_release);
 }

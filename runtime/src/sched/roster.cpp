@@ -137,12 +137,18 @@ bool scheduler::may_retire() noexcept {
   return false;
 }
 
-bool scheduler::attend(worker& w) noexcept {
+// The worker polls again: it is no longer stalled, if it was. Returns what it was marked with.
+std::uint32_t scheduler::forgive(worker& w) noexcept {
   const auto seen = w.attention.fetch_and(~worker::stalled, std::memory_order_acq_rel);
   if ((seen & worker::stalled) != 0) {
     stalled.fetch_sub(1, std::memory_order_acq_rel);
     w.newest.close();
   }
+  return seen;
+}
+
+bool scheduler::attend(worker& w) noexcept {
+  const auto seen = forgive(w);
   if ((seen & worker::stop) != 0) {
     live.fetch_sub(1, std::memory_order_acq_rel);
     if (w.searching.get()) (void)idle.leave_search();

@@ -71,6 +71,7 @@ class scheduler {
   [[nodiscard]] bool promote_one() noexcept;             // an extra worker; false at the limit
   [[nodiscard]] bool may_retire() noexcept;              // true: the caller is surplus and must drain
   void drain(worker& w) noexcept;
+  std::uint32_t forgive(worker& w) noexcept;
   void ensure_a_worker();                                // throws std::system_error
 
   [[nodiscard]] bool work_visible() const noexcept;

@@ -60,7 +60,8 @@ class cancel_scope : private scope_link {
  public:
   enum class role : std::uint8_t { ordinary, shield };
 
-  // A scope of the calling fiber, innermost until it is destroyed. Scopes of one fiber nest.
+  // A scope of the calling fiber, innermost until it is destroyed. Scopes of one fiber nest. Throws
+  // usage_error on a plain thread, except for a shield, which has nothing to shield there.
   explicit cancel_scope(role as = role::ordinary);
   // The scope above all fibers of a runtime: no parent, no owner.
   explicit cancel_scope(scheduler& of) noexcept;
