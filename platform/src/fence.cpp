@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <mutex>
 
 #include <ramie/platform/fatal.hpp>
 
@@ -22,7 +23,7 @@ bool register_membarrier() noexcept {
 
 }  // namespace
 
-const bool membarrier_granted = register_membarrier();
+constinit bool membarrier_granted = false;
 
 void membarrier_all_threads() noexcept {
   if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
@@ -32,3 +33,12 @@ void membarrier_all_threads() noexcept {
 }
 
 }  // namespace ramie::platform::detail
+
+namespace ramie::platform {
+
+void choose_fences() noexcept {
+  static std::once_flag once;
+  std::call_once(once, [] { detail::membarrier_granted = detail::register_membarrier(); });
+}
+
+}  // namespace ramie::platform

@@ -30,16 +30,20 @@ bool futex_parker::announce() noexcept {
                                      std::memory_order_acquire)) {
     return false;
   }
-  state_.store(unparked, std::memory_order_relaxed);
+  consume();
   return true;
 }
+
+// An RMW, not a store: a token that arrives meanwhile merges with this one, and what its giver did before is
+// then seen by us.
+void futex_parker::consume() noexcept { state_.exchange(unparked, std::memory_order_acquire); }
 
 void futex_parker::park() noexcept {
   if (announce()) return;
   while (state_.load(std::memory_order_acquire) != notified) {  // pairs with the release in unpark
     futex_wait(state_, parked, nullptr);
   }
-  state_.store(unparked, std::memory_order_relaxed);
+  consume();
 }
 
 bool futex_parker::park_until(time_point deadline) noexcept {
@@ -52,7 +56,7 @@ bool futex_parker::park_until(time_point deadline) noexcept {
     }
     futex_wait(state_, parked, &until);
   }
-  state_.store(unparked, std::memory_order_relaxed);
+  consume();
   return true;
 }
 

@@ -33,6 +33,7 @@ void on_fault(int signal, siginfo_t* info, void* machine) {
     } else {
       before.sa_handler(signal);
     }
+    passed_on.store(false);
     return;
   }
   ::signal(signal, SIG_DFL);  // returning repeats the fault and ends the process as it should

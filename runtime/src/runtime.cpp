@@ -57,11 +57,11 @@ struct root_call {
   }
   static void discard(void* self, discard_cause why) noexcept {
     auto& root = *static_cast<root_call*>(self);
-    if (why == discard_cause::no_stack) {
-      root.failure = std::make_exception_ptr(stack_exhausted());
-    } else {
-      static const auto stopped = std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0});
-      root.failure = std::make_exception_ptr(cancelled(stopped, nullptr));
+    try {
+      if (why == discard_cause::no_stack) throw stack_exhausted();
+      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0}), nullptr);
+    } catch (...) {
+      root.failure = std::current_exception();
     }
   }
   static void retire(void* self, bool) noexcept { static_cast<root_call*>(self)->ended.open(); }
@@ -142,6 +142,7 @@ void runtime::run_root(void (*call)(void*), void* data, source_location site) {
   if (detail::this_worker() != nullptr) {
     throw usage_error("ramie: run() inside a fiber. Spawn into a nursery instead, or call the function directly.");
   }
+  (void)detail::self();  // if this thread's proxy can't be had, say so before there is a fiber
   detail::root_call root{call, data, nullptr, {}};
   const auto stack = platform::promised_bytes(scheduler_->root_class);
   struct presence {

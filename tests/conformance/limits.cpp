@@ -38,6 +38,26 @@ TEST_CASE("options that can't work are refused", "[conformance][misuse]") {
   CHECK_THROWS_AS(ramie::runtime(o), ramie::usage_error);
 }
 
+TEST_CASE("a spawn with an impossible stack size is refused", "[conformance][misuse]") {
+  ramie::runtime rt(with_workers(1));
+  int refused = 0, ran = 0;
+  rt.run([&] {
+    crew c(rt);
+    for (const std::size_t size : {std::size_t{1}, std::size_t{4096}, std::size_t{2} << 30}) {
+      try {
+        c.spawn([] {}, size);
+      } catch (const ramie::usage_error&) {
+        ++refused;
+      }
+    }
+    c.spawn([] {}, 16 * 1024);
+    c.join();
+    ran = c.ran();
+  });
+  CHECK(refused == 3);
+  CHECK(ran == 1);
+}
+
 TEST_CASE("run inside a fiber is refused", "[conformance][misuse]") {
   ramie::runtime rt(with_workers(1));
   CHECK_THROWS_AS(rt.run([&] { rt.run([] {}); }), ramie::usage_error);
@@ -170,6 +190,28 @@ TEST_CASE("without threads the first spawn is a system_error", "[conformance][de
   });
   CHECK(end.signal == 0);
   CHECK(end.errors == "refused ran ");
+}
+
+TEST_CASE("when no further worker can start, the first does all the work", "[conformance][death]") {
+  if (test::sanitized || test::under_valgrind()) return;
+  const auto end = test::in_child([] {
+    ramie::runtime rt(with_workers(4));
+    rt.run([] {});  // one worker is there
+    pthread_attr_t huge;
+    pthread_attr_init(&huge);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_setattr_default_np(&huge);
+    int ran = 0;
+    rt.run([&] {
+      crew c(rt);
+      for (int i = 0; i < 1'000; ++i) c.spawn([] { ramie::yield(); });
+      c.join();
+      ran = c.ran();
+    });
+    std::fprintf(stderr, "%d fibers, %u worker", ran, rt.stats().live_workers);
+  });
+  CHECK(end.signal == 0);
+  CHECK(end.errors == "1000 fibers, 1 worker");
 }
 
 // One worker, a fiber that blocks its thread until another fiber has run: only a replacement worker can

@@ -105,7 +105,7 @@ TEST_CASE("a wake from a plain thread reaches sleeping workers", "[conformance][
       test::until([&] {
         return sched.live.load() > 0 && std::all_of(sched.workers.begin(), sched.workers.end(), [](const auto& w) {
                  const auto s = w->state.load();
-                 return s == worker_state::sleep || s == worker_state::dead;
+                 return s == worker_state::sleep || !has_thread(s);
                });
       });
       door.open();

@@ -226,7 +226,7 @@ void fatal(const char* format, ...) noexcept {
 }
 
 namespace detail {
-const bool membarrier_granted = false;
+constinit bool membarrier_granted = false;
 void membarrier_all_threads() noexcept {}
 }  // namespace detail
 

@@ -54,15 +54,15 @@ MUTANTS = [
      ["one_wait_two_workers"]),
     ("young pop without a tag", DEQUE, [("return {steal(), real(), tag() + 1}; }", "return {steal(), real(), tag()}; }")], ["ring_ends"]),
     ("tag before the tail", DEQUE, [
-        ("    tail_.store(lowered, std::memory_order_relaxed);  // published by the RMW below\n", ""),
+        ("    tail_.store(lowered, std::memory_order_release);  // before the RMW below\n", ""),
         ("        return slot(lowered).load(std::memory_order_relaxed);", "        tail_.store(lowered);\n        return slot(lowered).load(std::memory_order_relaxed);"),
     ], ["ring_ends"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
     ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
     ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
-    ("owner ignores an open slot", LIFO, [("if (open_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
-    ("slot closed under a thief", LIFO, [("    std::lock_guard no_thief(thieves_);\n", "")], ["newest_slot"]),
+    ("owner ignores an open slot", LIFO, [("if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
+    ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
 

@@ -226,6 +226,7 @@ TEST_CASE("exception state belongs to the stack, not the thread", "[unit][contex
 }
 
 TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fence]") {
+  choose_fences();
   std::atomic<int> x{0}, y{0};
   int both_missed = 0;
   for (int round = 0; round < test::scaled(2'000, 200); ++round) {

@@ -60,7 +60,7 @@ class shield {
   shield& operator=(const shield&) = delete;
 
  private:
-  alignas(std::max_align_t) std::byte scope_[192];
+  alignas(std::max_align_t) std::byte scope_[208];
 };
 
 // Throws `cancelled` if the calling fiber has been cancelled and is not shielded. A cancellation point.

@@ -68,9 +68,16 @@ bool cancel_scope::cancel(cancel_reason reason) noexcept {
   try {
     shared = std::make_shared<const cancel_reason>(std::move(reason));
   } catch (const std::bad_alloc&) {
-    static const auto out_of_memory = std::make_shared<const cancel_reason>();
-    shared = out_of_memory;
+    shared = scheduler_->unexplained;
   }
+  // The owner may wake, unwind and destroy this scope while we still sweep: it waits for the pin.
+  pins_.fetch_add(1, std::memory_order_relaxed);
+  const bool first = cancel_once(std::move(shared));
+  pins_.fetch_sub(1, std::memory_order_release);
+  return first;
+}
+
+bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept {
   std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
   if (requested_.load(std::memory_order_relaxed)) return false;
   reason_ = std::move(shared);
@@ -114,11 +121,19 @@ void cancel_scope::unlink_fiber(fiber& f) noexcept {
   f.linked = false;
 }
 
+// A linked scope has only linked ancestors, up to the root or the nearest shield: else a sweep from above
+// could miss somebody who relies on `linked`. So links are made from the top down, one scope at a time.
 void cancel_scope::link_into_parents() noexcept {
-  for (cancel_scope* s = this; s->parent_ != nullptr && s->role_ != role::shield; s = s->parent_) {
-    if (s->linked_.load(std::memory_order_acquire)) return;
+  const auto reached = [](const cancel_scope& s) { return s.parent_ == nullptr || s.role_ == role::shield; };
+  if (reached(*this) || linked_.load(std::memory_order_acquire)) return;
+  std::lock_guard one_at_a_time(scheduler_->link_mutex);
+  cancel_scope* top = nullptr;  // the highest that is not linked; link_below_ leads back down
+  for (cancel_scope* s = this; !reached(*s) && !s->linked_.load(std::memory_order_relaxed); s = s->parent_) {
+    s->link_below_ = top;
+    top = s;
+  }
+  for (cancel_scope* s = top; s != nullptr; s = s->link_below_) {
     std::lock_guard hold(s->parent_->lock_);
-    if (s->linked_.load(std::memory_order_relaxed)) return;
     s->parent_->scopes_.add(*s);
     s->linked_.store(true, std::memory_order_release);
   }

@@ -14,8 +14,9 @@
 //   D1  steal <= real <= tail <= steal + capacity, as 16-bit distances.
 //   D2  An entry belongs to whoever moved `real` past it, or, at the young end, to the owner whose tag
 //       bump succeeded after it lowered the tail.
-//   D3  Every pop of the owner bumps the tag. A thief read {head, then tail}; if the owner has popped the
-//       young end in between, the thief's claim fails on the tag, else it would take an entry twice.
+//   D3  Every pop and every claim bumps the tag. A thief read {head, then tail}; if the owner has popped the
+//       young end in between, the thief's claim fails on the tag, else it would take an entry twice; and the
+//       head word does not come round again under a thief that was held up.
 //   D4  The length a thief computes is signed: the tail it reads may already be below `real`.
 //
 // Pop at the young end is a store and then an RMW; in this order. (Bumping first, no tag, or an unsigned
@@ -84,7 +85,7 @@ class deque {
     std::uint64_t bits = head_.load(std::memory_order_relaxed);
     if (head_view(bits).real() == tail) return nullptr;
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
-    tail_.store(lowered, std::memory_order_relaxed);  // published by the RMW below
+    tail_.store(lowered, std::memory_order_release);  // before the RMW below
     for (;;) {
       if (head_view(bits).real() == tail) {  // a thief took the last one before our tag was seen
         tail_.store(tail, std::memory_order_relaxed);
@@ -148,7 +149,7 @@ class deque {
       return {steal() == real() ? next : steal(), next, tag() + 1};
     }
     [[nodiscard]] constexpr head_view claimed(std::uint16_t count) const noexcept {
-      return {steal(), static_cast<std::uint16_t>(real() + count), tag()};
+      return {steal(), static_cast<std::uint16_t>(real() + count), tag() + 1};
     }
     [[nodiscard]] constexpr head_view released() const noexcept { return {real(), real(), tag()}; }
 

@@ -82,10 +82,11 @@ class idle_set {
     return true;
   }
 
-  // Any thread. The lowest sleeper, now counted as searching; the caller must wake it.
-  [[nodiscard]] std::optional<std::uint32_t> claim_parked() noexcept {
-    for (std::uint32_t w = 0; w < words_; ++w) {
-      for (auto bits = bitmap_[w].load(std::memory_order_seq_cst); bits != 0;) {
+  // Any thread. The lowest sleeper from `first` on, now counted as searching; the caller must wake it.
+  [[nodiscard]] std::optional<std::uint32_t> claim_parked(std::uint32_t first = 0) noexcept {
+    for (std::uint32_t w = first / 64; w < words_; ++w) {
+      const auto wanted = ~std::uint64_t{0} << (w == first / 64 ? first % 64 : 0);
+      for (auto bits = bitmap_[w].load(std::memory_order_seq_cst) & wanted; bits != 0;) {
         const auto index = static_cast<std::uint32_t>(std::countr_zero(bits));
         const std::uint64_t mask = std::uint64_t{1} << index;
         const auto before = bitmap_[w].fetch_and(~mask, std::memory_order_seq_cst);
@@ -93,7 +94,7 @@ class idle_set {
           counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);
           return w * 64 + index;
         }
-        bits = before & ~mask;
+        bits = before & ~mask & wanted;
       }
     }
     return std::nullopt;
@@ -106,10 +107,6 @@ class idle_set {
   // True: the caller cleared the mark and must wake the monitor.
   [[nodiscard]] bool clear_monitor_asleep() noexcept {
     return (counts_.fetch_and(~monitor_bit, std::memory_order_seq_cst) & monitor_bit) != 0;
-  }
-
-  [[nodiscard]] bool is_parked(std::uint32_t worker) noexcept {
-    return (word_of(worker).load(std::memory_order_seq_cst) & bit_of(worker)) != 0;
   }
 
  private:

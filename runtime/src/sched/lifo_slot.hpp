@@ -5,16 +5,17 @@
 // monitor opens the slot of a stalled worker, and the worker closes it when it is back. So the owner of a
 // closed slot takes without an RMW, by an asymmetric handshake:
 //
-//       owner                                  monitor, then thief
-//       1. inside = true                       1. open = true
-//       2. light fence                         2. heavy fence
-//       3. load open: false -> plain take,     3. load inside: true -> hands off,
-//          true -> exchange                       false -> exchange
+//       owner                                  monitor                      thief, after it
+//       1. inside = true                       1. beware = true             1. open? else hands off
+//       2. light fence                         2. heavy fence               2. inside? then hands off
+//       3. beware? then exchange,              3. open = true               3. exchange
+//          else plain take
 //       4. inside = false
 //
-// Not both take the plain way past each other: an owner that read open == false before the heavy fence is
-// seen inside, one that comes later reads open == true. Thieves and close() exclude each other by a
-// lock, so no thief is between its look and its exchange when the slot becomes the owner's again.
+// Not both take the plain way past each other: an owner that did not see `beware` before the heavy fence is
+// seen inside by every thief, because thieves only come after it; one that comes later sees it. Opening,
+// stealing and closing exclude each other by a lock, so no thief is between its look and its exchange when
+// the slot becomes the owner's again.
 #pragma once
 
 #include <mutex>
@@ -41,7 +42,7 @@ class lifo_slot {
     inside_.store(true, std::memory_order_relaxed);  // 1
     platform::light_fence();                         // 2
     T* item = nullptr;
-    if (open_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3
+    if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3
       item = slot_.exchange(nullptr, std::memory_order_acq_rel);
     } else {
       item = slot_.load(std::memory_order_relaxed);
@@ -61,14 +62,17 @@ class lifo_slot {
 
   // The monitor.
   void open_to_thieves() noexcept {
-    open_.store(true, std::memory_order_release);
+    std::lock_guard no_thief(thieves_);
+    beware_.store(true, std::memory_order_relaxed);
     platform::heavy_fence();
+    open_.store(true, std::memory_order_release);
   }
 
   // Owner only.
   void close() noexcept {
     std::lock_guard no_thief(thieves_);
     open_.store(false, std::memory_order_relaxed);
+    beware_.store(false, std::memory_order_relaxed);
   }
 
   [[nodiscard]] bool empty() const noexcept { return slot_.load(std::memory_order_relaxed) == nullptr; }
@@ -77,6 +81,7 @@ class lifo_slot {
  private:
   platform::atomic<T*> slot_{nullptr};
   platform::atomic<bool> inside_{false};
+  platform::atomic<bool> beware_{false};
   platform::atomic<bool> open_{false};
   platform::spin_lock thieves_;
 };

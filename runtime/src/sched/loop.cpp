@@ -16,6 +16,7 @@ void scheduler::thread_main(worker& w) noexcept {
   set_this_worker(&w);
   platform::anchor_this_thread(w);
   const platform::alternate_stack for_overflow_reports;
+  w.native.note = {};  // a slot may get another thread
   w.active.set(&w.native);
   w.leaving_pool.set(false);
   w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
@@ -112,8 +113,10 @@ RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexc
   }
   w.current.set(nullptr);
   if (f.linked) f.home->unlink_fiber(f);
+  const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
+  void* const data = f.data;
   const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
-  f.ops->retire(f.data, result.wake_joiners);
+  ops.retire(data, result.wake_joiners);
   return result.last_reference;
 }
 
@@ -131,9 +134,11 @@ RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f
 
 void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
   w.count.discarded.add(1);
-  f.ops->discard(f.data, why);
+  const fiber_ops& ops = *f.ops;
+  void* const data = f.data;
+  ops.discard(data, why);
   const auto result = f.word.finish(lifecycle::cancelled);
-  f.ops->retire(f.data, result.wake_joiners);
+  ops.retire(data, result.wake_joiners);
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
 }
 

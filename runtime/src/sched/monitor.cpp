@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 
 #include <ramie/platform/fatal.hpp>
 
@@ -19,7 +18,7 @@ void monitor::wake() noexcept {
       try {
         thread_ = std::thread([this] { run(); });
         started_ = true;
-      } catch (const std::system_error&) {
+      } catch (...) {
         sched_.idle.set_monitor_asleep();  // no thread to be had now; the next producer tries again
       }
       return;
@@ -112,11 +111,7 @@ void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pres
   if (!anything_queued) return no_work_.add(1);
   if (!anybody_stuck) return not_stuck_.add(1);
   if (pressure <= 0) return nonpositive_.add(1);
-  if (const auto sleeper = sched_.idle.claim_parked()) {
-    idle_capacity_.add(1);
-    (void)sched_.rouse(*sleeper);
-    return;
-  }
+  if (sched_.wake_somebody()) return idle_capacity_.add(1);
   // A searcher that is on its way will find it.
   if (sched_.idle.look().searching() != 0) return idle_capacity_.add(1);
   passes_.add(1);

@@ -41,6 +41,7 @@ fiber* scheduler::take_from_injection(worker& w) noexcept {
   const auto count = injection.take(batch, std::min(share, w.ring.room() + 1));
   if (count == 0) return nullptr;
   w.ring.push_batch(batch + 1, count - 1);
+  if (count > 1) signal(&w);  // for a moment they were in no queue: somebody may have missed them
   w.count.batch_fetches.add(1);
   w.count.polls.add(1);
   return batch[0];
@@ -51,7 +52,7 @@ fiber* scheduler::steal_somewhere(worker& w) noexcept {
   const auto first = w.random.below(slots);
   for (std::uint32_t i = 0; i < slots; ++i) {
     worker& victim = *workers[(first + i) % slots];
-    if (&victim == &w || victim.state.load(std::memory_order_relaxed) == worker_state::dead) continue;
+    if (&victim == &w || !has_thread(victim.state.load(std::memory_order_relaxed))) continue;
     std::uint32_t taken = 0;
     fiber* f = victim.ring.steal(w.ring, taken);
     if (f == nullptr) {
@@ -93,6 +94,8 @@ fiber* scheduler::worker_next(worker& w) noexcept {
     if (w.attention.load(std::memory_order_acquire) != 0 && attend(w)) return nullptr;
     fiber* f = chaotic ? next_in_chaos(w) : next_local(w);
     if (f == nullptr && !chaotic) f = take_from_injection(w);
+    // next_local also comes back empty-handed when attention was asked for: then there may be something.
+    if (f == nullptr && (!w.ring.empty() || !w.newest.empty())) continue;
     if (f == nullptr) {
       w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
       if (!w.searching.get()) w.searching.set(idle.try_become_searcher(live.load(std::memory_order_relaxed)));
@@ -121,13 +124,12 @@ void scheduler::found_work(worker& w) noexcept {
     // The last searcher looks again: an entry whose producer relied on it must not be left behind.
     if (idle.leave_search() && idle.look().parked() != 0) {
       platform::heavy_fence();
-      if (work_visible()) {
-        if (const auto index = idle.claim_parked()) rouse(*index);
-      }
+      if (work_visible()) (void)wake_somebody();
     }
   }
   if (w.state.load(std::memory_order_relaxed) != worker_state::active) {
     w.state.store(worker_state::active, std::memory_order_relaxed);
+    platform::light_fence();  // pairs with the monitor's heavy fence: active, then is it asleep?
     const bool leaves_some = !w.ring.empty() || !injection.empty();
     if (leaves_some && idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
   }
@@ -136,7 +138,7 @@ void scheduler::found_work(worker& w) noexcept {
 bool scheduler::work_visible() const noexcept {
   if (!injection.empty()) return true;
   return std::any_of(workers.begin(), workers.end(), [](const auto& other) {
-    if (other->state.load(std::memory_order_relaxed) == worker_state::dead) return false;
+    if (!has_thread(other->state.load(std::memory_order_relaxed))) return false;
     return !other->ring.empty() || other->newest.stealable();
   });
 }

@@ -28,21 +28,21 @@ unsigned checked_workers(const options& wanted) {
   return wanted.workers;
 }
 
-std::uint8_t checked_class(std::size_t bytes, const char* name) {
+}  // namespace
+
+std::uint8_t checked_stack_class(std::size_t bytes, const char* what) {
   if (bytes < platform::min_stack_size || bytes > platform::max_stack_size) {
-    throw usage_error(std::string("ramie: ") + name + " is " + std::to_string(bytes) + " bytes. It must be from " +
+    throw usage_error(std::string("ramie: ") + what + " is " + std::to_string(bytes) + " bytes. It must be from " +
                       std::to_string(platform::min_stack_size) + " to " + std::to_string(platform::max_stack_size) + ".");
   }
   return platform::stack_class_for(bytes);
 }
 
-}  // namespace
-
 scheduler::scheduler(const options& wanted)
     : configured(checked_workers(wanted)),
       capacity(wanted.elastic ? configured * elastic_factor : configured),
-      default_class(checked_class(wanted.stack_size, "options.stack_size")),
-      root_class(checked_class(wanted.root_stack_size, "options.root_stack_size")),
+      default_class(checked_stack_class(wanted.stack_size, "options.stack_size")),
+      root_class(checked_stack_class(wanted.root_stack_size, "options.root_stack_size")),
       elastic(wanted.elastic),
       chaotic(wanted.chaos.has_value()),
       seed(wanted.chaos ? wanted.chaos->seed : 0x9e3779b97f4a7c15ull),
@@ -50,16 +50,22 @@ scheduler::scheduler(const options& wanted)
       stacks(&scheduler::loop_entry),
       root_scope(*this),
       watcher(*this) {
+  platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
     workers.push_back(std::make_unique<worker>(*this, i, (seed + i + 1) * 0xd1342543de82ef95ull));
     if (chaotic) workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
   }
-  for (unsigned i = 0; i < configured; ++i) idle.announce_sleep(i, false);
+  for (unsigned i = 0; i < configured; ++i) {
+    workers[i]->state.store(worker_state::unstarted, std::memory_order_relaxed);
+    idle.announce_sleep(i, false);
+  }
   if (elastic) idle.set_monitor_asleep();
 }
 
 scheduler::~scheduler() {
+  // A plain thread may still be signalling for a fiber that has long ended.
+  while (outside_in_flight.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   watcher.stop();
   {
     std::lock_guard hold(roster_mutex_);
@@ -80,18 +86,33 @@ scheduler::~scheduler() {
   }
 }
 
+bool scheduler::wake_somebody() noexcept {
+  for (bool looked_again = false;; looked_again = true) {
+    bool gave_one_back = false;
+    for (auto index = idle.claim_parked(); index; index = idle.claim_parked(*index + 1)) {
+      if (rouse(*index)) return true;
+      gave_one_back = true;
+    }
+    if (!gave_one_back || looked_again) return false;
+    // While we held a claim we counted as searching, and others relied on that: look on their behalf.
+    platform::heavy_fence();
+    if (!work_visible()) return false;
+  }
+}
+
 bool scheduler::rouse(std::uint32_t index) noexcept {
   worker& w = *workers[index];
-  if (w.state.load(std::memory_order_acquire) != worker_state::dead) {
+  if (w.state.load(std::memory_order_acquire) != worker_state::unstarted) {
     w.parker.unpark();
     return true;
   }
   if (start_thread(index)) return true;
+  w.state.store(worker_state::unstarted, std::memory_order_release);
   idle.return_claim(index);
   return false;
 }
 
-// The caller owns the slot: it has claimed its bit, or holds a slot that is in nobody's reach.
+// The caller owns the slot: it has claimed the bit of an unstarted one, or is the monitor with a dead one.
 bool scheduler::start_thread(std::uint32_t index) noexcept {
   std::lock_guard hold(roster_mutex_);
   if (stopping_) return false;
@@ -100,11 +121,10 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
     if (w.thread.joinable()) w.thread.join();  // a retired predecessor, at its very end
     w.searching.set(true);
     w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-    live.fetch_add(1, std::memory_order_seq_cst);
     w.thread = std::thread([&w] { thread_main(w); });
+    live.fetch_add(1, std::memory_order_seq_cst);
     return true;
-  } catch (const std::system_error&) {
-    live.fetch_sub(1, std::memory_order_seq_cst);
+  } catch (...) {  // no thread, or no memory to make one
     w.state.store(worker_state::dead, std::memory_order_relaxed);
     return false;
   }
@@ -112,7 +132,10 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
 
 void scheduler::ensure_a_worker() {
   if (live.load(std::memory_order_acquire) != 0) return;
-  if (const auto index = idle.claim_parked(); index && !rouse(*index) && live.load(std::memory_order_acquire) == 0) {
+  std::lock_guard one_by_one(first_worker_mutex_);
+  if (live.load(std::memory_order_acquire) != 0) return;
+  const auto index = idle.claim_parked();  // nobody else claims before there is a first worker
+  if (!index || !rouse(*index)) {
     throw std::system_error(EAGAIN, std::generic_category(),
                             "ramie: the first worker thread could not be started; raise the limit of threads");
   }
@@ -120,10 +143,12 @@ void scheduler::ensure_a_worker() {
 
 bool scheduler::promote_one() noexcept {
   for (std::uint32_t i = 0; i < capacity; ++i) {
-    if (workers[i]->state.load(std::memory_order_acquire) != worker_state::dead || idle.is_parked(i)) continue;
+    if (workers[i]->state.load(std::memory_order_acquire) != worker_state::dead) continue;
     idle.count_searcher();
     if (start_thread(i)) return true;
     (void)idle.leave_search();
+    platform::heavy_fence();
+    if (work_visible()) (void)wake_somebody();  // whoever relied on the search that did not start
     return false;
   }
   return false;

@@ -14,16 +14,20 @@ void scheduler::schedule(fiber& f) noexcept {
     return;
   }
   check_runnable(f);
+  schedule_outside(f);
+}
+
+// Once the fiber is in the queue it may run, end, and let its runtime end: the destructor waits for us.
+void scheduler::schedule_outside(fiber& f) noexcept {
   enqueued_outside.fetch_add(1, std::memory_order_relaxed);
+  outside_in_flight.fetch_add(1, std::memory_order_relaxed);
   injection.put(&f);
   signal(nullptr);
+  outside_in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in ~scheduler
 }
 
 void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
-  bool woke_one = false;
-  if (seen.should_wake()) {
-    if (const auto index = idle.claim_parked()) woke_one = rouse(*index);
-  }
+  const bool woke_one = seen.should_wake() && wake_somebody();
   // A worker woken from outside arms the monitor itself if it leaves anything queued (found_work).
   const bool needs_watching = by != nullptr || !woke_one;
   if (needs_watching && seen.monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
@@ -43,15 +47,14 @@ void scheduler::launch(worker* w, fiber& f) {
     }
     return;
   }
-  enqueued_outside.fetch_add(1, std::memory_order_relaxed);
-  injection.put(&f);
-  signal(nullptr);
+  schedule_outside(f);
 }
 
 void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t stack_size, source_location site) {
   scheduler& sched = scope.owner_scheduler();
   worker* w = this_worker();
   if (w != nullptr && &w->sched != &sched) w = nullptr;
+  const auto size_class = stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "the stack size of a spawn");
   if (w == nullptr) {
     sched.ensure_a_worker();
     sched.injection.wait_for_room();
@@ -66,7 +69,8 @@ void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t st
   f->owner = &sched;
   f->site = site;
   f->last_worker = 0;
-  f->size_class = stack_size == 0 ? sched.default_class : platform::stack_class_for(stack_size);
+  f->size_class = size_class;
+  f->cancel_delivered = false;
   sched.launch(w, *f);
 }
 

@@ -28,6 +28,9 @@
 
 namespace ramie::detail {
 
+// The class of a stack of `bytes`; `what` names the setting. Throws usage_error when out of range.
+[[nodiscard]] std::uint8_t checked_stack_class(std::size_t bytes, const char* what);
+
 class scheduler {
  public:
   // Throws usage_error for options that can't work. Starts no thread.
@@ -43,6 +46,7 @@ class scheduler {
   void schedule(fiber& f) noexcept;
   void schedule_on(worker& w, fiber& f) noexcept;  // `w` is the calling thread's
   void push_local(worker& w, fiber& f) noexcept;
+  void schedule_outside(fiber& f) noexcept;        // no worker of ours is calling
   void launch(worker* w, fiber& f);                // a fresh fiber; `w` null: from outside
 
   // After an entry was published: wake a sleeper and the monitor if they must be.
@@ -65,6 +69,8 @@ class scheduler {
   static void thread_main(worker& w) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------
+  // Claims a sleeper and rouses it. False: there is none that can be.
+  bool wake_somebody() noexcept;
   // Wakes the worker claimed from the idle set, starting its thread if need be. False: it can't start.
   bool rouse(std::uint32_t index) noexcept;
   bool start_thread(std::uint32_t index) noexcept;
@@ -96,11 +102,15 @@ class scheduler {
   alignas(platform::cache_line) idle_set idle;
   alignas(platform::cache_line) injection_queue<fiber> injection;
   std::atomic<std::uint64_t> enqueued_outside{0};
+  std::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::stack_pool stacks;
   frame_pool frames;
   std::vector<std::unique_ptr<worker>> workers;
   std::mutex cancel_mutex;  // one sweep at a time
+  std::mutex link_mutex;    // one scope at a time links itself to its ancestors
+  // For cancellations that can't even afford to say why.
+  const std::shared_ptr<const cancel_reason> unexplained = std::make_shared<const cancel_reason>();
   cancel_scope root_scope;
   monitor watcher;
 
@@ -139,6 +149,7 @@ class scheduler {
   static void keep_spare(worker& w, platform::stack_block& stack) noexcept;
 
   std::mutex roster_mutex_;
+  std::mutex first_worker_mutex_;
   bool stopping_ = false;
 };
 

@@ -36,12 +36,17 @@ namespace ramie::detail {
 class scheduler;
 
 enum class worker_state : std::uint8_t {
-  dead,       // no thread
+  dead,       // no thread, and only the monitor may start one
+  unstarted,  // no thread yet; counted as parked, and waking it starts one
   active,     // runs fibers
   idle_spin,  // looks for work, still hot
   sleep,      // parked; only when no runnable work is visible
   draining,   // takes nothing; moves what it has to the injection queue; ends
 };
+
+[[nodiscard]] constexpr bool has_thread(worker_state s) noexcept {
+  return s != worker_state::dead && s != worker_state::unstarted;
+}
 
 // What the arrival has to do for the stack that was left.
 enum class departure : std::uint8_t {

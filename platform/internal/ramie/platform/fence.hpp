@@ -9,7 +9,7 @@
 //
 // and not both loads miss the other's store. Where the kernel grants membarrier(2), light_fence is a
 // compiler barrier and heavy_fence interrupts every running thread of the process; elsewhere both
-// are full fences. The choice is made once, before the first worker starts, and never changes.
+// are full fences. choose_fences() decides once, before there is anything to order.
 #pragma once
 
 #include <atomic>
@@ -17,9 +17,12 @@
 namespace ramie::platform {
 
 namespace detail {
-extern const bool membarrier_granted;
+extern constinit bool membarrier_granted;
 void membarrier_all_threads() noexcept;
 }  // namespace detail
+
+// Idempotent; any thread. Until it has been called both fences are full.
+void choose_fences() noexcept;
 
 inline void light_fence() noexcept {
   if (detail::membarrier_granted) [[likely]] {

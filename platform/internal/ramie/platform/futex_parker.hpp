@@ -19,6 +19,7 @@ class futex_parker {
   enum state : std::uint32_t { unparked = 0, parked = 1, notified = 2 };
 
   [[nodiscard]] bool announce() noexcept;
+  void consume() noexcept;
 
   std::atomic<std::uint32_t> state_{unparked};
 };

@@ -89,6 +89,7 @@ class cancel_scope : private scope_link {
  private:
   friend class scope_list;
   void link_into_parents() noexcept;
+  bool cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept;
   void sweep() noexcept;
 
   scheduler* const scheduler_;
@@ -100,6 +101,7 @@ class cancel_scope : private scope_link {
   std::atomic<std::uint32_t> pins_{0};
   std::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
   cancel_scope* sweep_next_ = nullptr;                      // worklist of the one sweep at a time
+  cancel_scope* link_below_ = nullptr;                      // worklist of the one linker at a time
   platform::spin_lock lock_;
   scope_list fibers_;
   scope_list scopes_;
