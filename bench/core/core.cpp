@@ -251,7 +251,8 @@ double boost_spawn(int at_once) {
 
 struct row {
   const char* name;
-  double must, aim;  // at the reference floors; 0: a floor
+  double must, aim;       // at the reference floors; 0: a floor
+  int switches, rmws;     // of the path: how the floors of this run scale must and aim
   std::function<double()> ramie, boost;
   std::vector<double> ours, theirs;
 };
@@ -272,13 +273,13 @@ int main(int argc, char** argv) {
 #else
 #define PEER(call) std::function<double()>()
 #endif
-  rows.push_back({"raw fcontext switch", 0, 0, raw_switch, {}, {}, {}});
-  rows.push_back({"uncontended RMW", 0, 0, raw_rmw, {}, {}, {}});
-  rows.push_back({"yield, 2 fibers", 30, 18, [] { return ramie_yield(2, 1'000'000); }, PEER(boost_yield(2, 200'000)), {}, {}});
-  rows.push_back({"yield, 1000 fibers", 34, 24, [] { return ramie_yield(1'000, 2'000); }, PEER(boost_yield(1'000, 300)), {}, {}});
-  rows.push_back({"park + wake hand-off", 50, 35, ramie_hand_off, PEER(boost_hand_off()), {}, {}});
-  rows.push_back({"spawn + finish, 100 at once", 40, 28, [] { return ramie_spawn(100); }, PEER(boost_spawn(100)), {}, {}});
-  rows.push_back({"spawn + finish, 1000 at once", 40, 28, [] { return ramie_spawn(1'000); }, PEER(boost_spawn(1'000)), {}, {}});
+  rows.push_back({"raw fcontext switch", 0, 0, 1, 0, raw_switch, {}, {}, {}});
+  rows.push_back({"uncontended RMW", 0, 0, 0, 1, raw_rmw, {}, {}, {}});
+  rows.push_back({"yield, 2 fibers", 30, 18, 1, 1, [] { return ramie_yield(2, 1'000'000); }, PEER(boost_yield(2, 200'000)), {}, {}});
+  rows.push_back({"yield, 1000 fibers", 34, 24, 1, 1, [] { return ramie_yield(1'000, 2'000); }, PEER(boost_yield(1'000, 300)), {}, {}});
+  rows.push_back({"park + wake hand-off", 50, 35, 1, 4, ramie_hand_off, PEER(boost_hand_off()), {}, {}});
+  rows.push_back({"spawn + finish, 100 at once", 40, 28, 0, 1, [] { return ramie_spawn(100); }, PEER(boost_spawn(100)), {}, {}});
+  rows.push_back({"spawn + finish, 1000 at once", 40, 28, 0, 1, [] { return ramie_spawn(1'000); }, PEER(boost_spawn(1'000)), {}, {}});
 #undef PEER
   for (int r = 0; r < rounds; ++r) {
     for (auto& w : rows) {
@@ -289,7 +290,6 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr, "\r%*s\r", 30, "");
   const double raw = median(rows[0].ours), rmw = median(rows[1].ours);
-  const double scale = (raw / 4.7 + rmw / 6.0) / 2;
   std::printf("%-30s %8s %8s %12s %10s %8s %8s\n", "ns, median", "ramie", "best", "x raw switch", "Boost", "must", "aim");
   for (const auto& w : rows) {
     const double ours = median(w.ours);
@@ -299,8 +299,9 @@ int main(int argc, char** argv) {
     } else {
       std::printf(" %10s", "");
     }
+    const double scale = (w.switches * raw + w.rmws * rmw) / (w.switches * 4.7 + w.rmws * 6.0);
     if (w.must > 0) std::printf(" %8.1f %8.1f", w.must * scale, w.aim * scale);
     std::printf("\n");
   }
-  std::printf("must and aim scaled by this run's floors: x %.2f\n", scale);
+  std::printf("must and aim are scaled by what this run's floors make of the switches and RMWs of each path\n");
 }

@@ -40,20 +40,7 @@ class deque {
   // Owner only; may run beside steal().
   template <class Overflow>
   void push(T* item, Overflow& overflow) noexcept {
-    for (;;) {
-      const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
-      const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
-      if (static_cast<std::uint16_t>(tail - head.steal()) < capacity) {
-        slot(tail).store(item, std::memory_order_relaxed);
-        tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
-        return;
-      }
-      if (head.steal() != head.real()) {  // a thief is making room; don't wait for it
-        overflow.put(item);
-        return;
-      }
-      if (shed_half(head, item, overflow)) return;
-    }
+    if (!try_push(item)) [[unlikely]] push_full(item, overflow);
   }
 
   // Owner only; the ring must have room for `count` more. Publishes them in one step.
@@ -158,6 +145,25 @@ class deque {
   };
 
   platform::atomic<T*>& slot(std::uint16_t index) noexcept { return slots_[index % capacity]; }
+
+  [[nodiscard]] bool try_push(T* item) noexcept {
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
+    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]] return false;
+    slot(tail).store(item, std::memory_order_relaxed);
+    tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
+    return true;
+  }
+
+  template <class Overflow>
+  [[gnu::noinline]] void push_full(T* item, Overflow& overflow) noexcept {
+    do {
+      const head_view head(head_.load(std::memory_order_acquire));
+      if (head.steal() != head.real()) return overflow.put(item);  // a thief is making room; don't wait for it
+      const bool full = static_cast<std::uint16_t>(tail_.load(std::memory_order_relaxed) - head.real()) >= capacity;
+      if (full && shed_half(head, item, overflow)) return;
+    } while (!try_push(item));
+  }
 
   template <class Overflow>
   [[nodiscard]] bool shed_half(head_view head, T* item, Overflow& overflow) noexcept {

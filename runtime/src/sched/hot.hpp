@@ -63,7 +63,7 @@ inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
   if (idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
 }
 
-inline fiber* scheduler::next_local(worker& w) noexcept {
+RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
   if (w.attention.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
   const auto polls = w.count.polls.get() + 1;
   if (w.tempo.due(polls)) [[unlikely]] {
@@ -96,7 +96,7 @@ inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size
   return spare;
 }
 
-inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
+RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
   // After the commit the frame may be anybody's: read first what is needed later.
   const auto accounted = w.left_epoch.get();
   const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
@@ -111,7 +111,7 @@ inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
       if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]] again.wake();
       break;
     case commit_result::must_enqueue:
-      w.sched.schedule_on(w, f);
+      w.sched.schedule_woken(w, f);
       break;
     case commit_result::left_claimed:
       break;
@@ -119,7 +119,7 @@ inline void scheduler::commit_park(worker& w, fiber& f) noexcept {
 }
 
 // On the new stack, as the thread: nobody runs on the stack that was left, so now its business is done.
-inline void scheduler::arrive(platform::thread_anchor* here) noexcept {
+RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
   worker& w = *static_cast<worker*>(here);
   switch (w.left_as.get()) {
     case departure::spare:
@@ -150,7 +150,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, pl
   w.left_as.set(as);
   w.left_fiber.set(leaver);
   w.active.set(&to);
-  return static_cast<worker*>(platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) { arrive(here); }));
+  return static_cast<worker*>(platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) RAMIE_FLATTEN_LAMBDA { arrive(here); }));
 }
 
 RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {

@@ -7,18 +7,11 @@
 
 namespace ramie::detail {
 
-void scheduler::schedule(fiber& f) noexcept {
-  worker* const w = this_worker();
-  if (w != nullptr && &w->sched == this) {
-    schedule_on(*w, f);
-    return;
-  }
-  check_runnable(f);
-  schedule_outside(f);
-}
+void scheduler::schedule_woken(worker& w, fiber& f) noexcept { schedule_on(w, f); }
 
 // Once the fiber is in the queue it may run, end, and let its runtime end: the destructor waits for us.
 void scheduler::schedule_outside(fiber& f) noexcept {
+  check_runnable(f);
   enqueued_outside.fetch_add(1, std::memory_order_relaxed);
   outside_in_flight.fetch_add(1, std::memory_order_relaxed);
   injection.put(&f);

@@ -41,10 +41,10 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
 
   // schedule.cpp ------------------------------------------------------------------------------------
-  // Enqueues a RUNNABLE fiber, exactly once per transition to RUNNABLE (F2, F4). Publishes before it
-  // signals. Any thread.
-  void schedule(fiber& f) noexcept;
+  // schedule(): enqueues a RUNNABLE fiber, exactly once per transition to RUNNABLE (F2, F4), and publishes
+  // before it signals. enqueue() in wait/wake.cpp picks the door.
   void schedule_on(worker& w, fiber& f) noexcept;  // `w` is the calling thread's
+  void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
   void schedule_outside(fiber& f) noexcept;        // no worker of ours is calling
   void launch(worker* w, fiber& f);                // a fresh fiber; `w` null: from outside

@@ -58,6 +58,10 @@ thread_local proxy_lease lease;
 
 }  // namespace
 
+void no_fiber_to_wait() noexcept {
+  platform::fatal("a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait.");
+}
+
 fiber* current_fiber() noexcept {
   worker* const w = this_worker();
   return w != nullptr ? w->current.get() : nullptr;
@@ -67,9 +71,7 @@ fiber& self() {
   worker* const w = this_worker();
   if (w == nullptr) return lease.get();
   fiber* const f = w->current.get();
-  if (f == nullptr) {
-    platform::fatal("a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait.");
-  }
+  if (f == nullptr) no_fiber_to_wait();
   return *f;
 }
 

@@ -10,9 +10,16 @@ namespace ramie::detail {
 
 namespace {
 
+// The fiber `w` runs. The scheduler's own code, and callbacks it calls, are nobody and must not wait.
+fiber& self_on(worker& w) noexcept {
+  fiber* const f = w.current.get();
+  if (f == nullptr) [[unlikely]] no_fiber_to_wait();
+  return *f;
+}
+
 // Gives the node a fresh ticket, marks the fiber as PARKING under it, then publishes: a waker that finds
 // the node finds a fiber it can claim. False: refused, and the fiber is RUNNING again.
-bool enter_parking(fiber& f, waitable& on, waiter& node) {
+RAMIE_FLATTEN bool enter_parking(fiber& f, waitable& on, waiter& node) {
   node.who = &f;
   node.outcome = 0;
   node.ticket = f.wait_ticket.load(std::memory_order_relaxed) + 1;
@@ -29,26 +36,15 @@ bool enter_parking(fiber& f, waitable& on, waiter& node) {
   return published;
 }
 
-// Until somebody wakes us. Returns RUNNING.
-void park_fiber(fiber& f, std::uint64_t accounted_epoch) noexcept {
+// Until somebody wakes us. `w` is the worker of the moment. Returns RUNNING.
+RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch) noexcept {
   // Woken before we even left: stay on this stack.
   if (f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken) return;
-  worker* w = this_worker();
   w->left_epoch.set(accounted_epoch);
   fiber* const next = w->sched.next_local(*w);
   w = scheduler::depart(*w, departure::park, &f, next);
   w->current.set(&f);
   f.word.runnable_to_running();
-}
-
-// A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.
-void park_thread(proxy_fiber& f) noexcept {
-  if (f.word.commit_park() != commit_result::must_enqueue) f.parker.park();
-  f.word.runnable_to_running();
-}
-
-std::uint64_t epoch_of(const fiber& f) noexcept {
-  return f.is_proxy() ? 0 : f.owner->cancel_epoch.load(std::memory_order_acquire);
 }
 
 // The fiber goes to the back of the queue, if there is anybody to let through. Not a cancellation point.
@@ -60,29 +56,39 @@ RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
   f.word.runnable_to_running();
 }
 
-void give_way_by_chance(fiber& f) noexcept {
-  if (f.is_proxy() || !f.owner->chaotic) return;
-  worker* const w = this_worker();
-  if (w->random.below(4) == 0) give_way(w, f);
+// A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.
+wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why) {
+  auto& f = static_cast<proxy_fiber&>(self());
+  for (;;) {
+    if (on.try_complete(node)) return wait_result::completed;
+    if (!enter_parking(f, on, node)) return wait_result::refused;
+    f.reason.set(&why);
+    if (f.word.commit_park() != commit_result::must_enqueue) f.parker.park();
+    f.word.runnable_to_running();
+    f.reason.set(nullptr);
+    if (node.outcome != 0) return wait_result::completed;
+    on.unpublish(node);
+  }
 }
 
 }  // namespace
 
 wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
-  fiber& f = self();
-  give_way_by_chance(f);
-  for (;;) {
+  worker* w = this_worker();
+  if (w == nullptr) return thread_wait(on, node, why);
+  fiber& f = self_on(*w);
+  if (w->sched.chaotic && w->random.below(4) == 0) {
+    give_way(w, f);
+    w = this_worker();
+  }
+  for (;; w = this_worker()) {
     if (on.try_complete(node)) return wait_result::completed;
-    const auto epoch = epoch_of(f);
-    if (may_cancel == cancellable::yes && !f.is_proxy()) throw_if_cancelled(f, epoch);
-    if (!f.linked && !f.is_proxy()) f.home->link_fiber(f);
+    const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
+    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);
+    if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;
     f.reason.set(&why);
-    if (f.is_proxy()) {
-      park_thread(static_cast<proxy_fiber&>(f));
-    } else {
-      park_fiber(f, epoch);
-    }
+    park_fiber(w, f, epoch);
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
     // Woken for another reason: cancelled, or by accident. From here on nobody can claim the node.
@@ -97,10 +103,9 @@ namespace ramie::inline v0 {
 void yield() {
   detail::worker* const w = detail::this_worker();
   if (w == nullptr) return std::this_thread::yield();
-  detail::fiber* const f = w->current.get();
-  if (f == nullptr) platform::fatal("yield() inside the scheduler. Callbacks of the runtime must not wait.");
-  detail::throw_if_cancelled(*f, w->sched.cancel_epoch.load(std::memory_order_acquire));
-  detail::give_way(w, *f);
+  detail::fiber& f = detail::self_on(*w);
+  detail::throw_if_cancelled(f, w->sched.cancel_epoch.load(std::memory_order_acquire));
+  detail::give_way(w, f);
 }
 
 namespace this_fiber {

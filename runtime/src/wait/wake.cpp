@@ -8,8 +8,13 @@ namespace ramie::detail {
 void enqueue(fiber& f) noexcept {
   if (f.is_proxy()) {
     static_cast<proxy_fiber&>(f).parker.unpark();
+    return;
+  }
+  worker* const w = this_worker();
+  if (w != nullptr && &w->sched == f.owner) {
+    w->sched.schedule_on(*w, f);
   } else {
-    f.owner->schedule(f);
+    f.owner->schedule_outside(f);
   }
 }
 

@@ -34,8 +34,10 @@
 // ThreadSanitizer, which can't inline across differently instrumented functions.
 #if defined(RAMIE_TSAN)
 #define RAMIE_FLATTEN inline
+#define RAMIE_FLATTEN_LAMBDA
 #else
 #define RAMIE_FLATTEN [[gnu::always_inline]] inline
+#define RAMIE_FLATTEN_LAMBDA __attribute__((always_inline))
 #endif
 
 namespace ramie::platform {
