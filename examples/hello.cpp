@@ -4,8 +4,8 @@
 #include <ramie/this_fiber.hpp>
 
 int main() {
-  return ramie::run([] {        // this is a fiber, on a stack as large as a thread's
-    ramie::yield();             // others go first
+  return ramie::run([] {  // this is a fiber, on a stack as large as a thread's
+    ramie::yield();       // others go first
     return 0;
   });
 }

@@ -41,9 +41,11 @@ double raw_switch() {
   namespace context = boost::context::detail;
   constexpr long rounds = 2'000'000;
   static char stack[64 * 1024];
-  context::transfer_t there{context::make_fcontext(stack + sizeof stack, sizeof stack, [](context::transfer_t t) {
-                              for (;;) t = context::jump_fcontext(t.fctx, nullptr);
-                            }), nullptr};
+  context::transfer_t there{context::make_fcontext(stack + sizeof stack, sizeof stack,
+                                                   [](context::transfer_t t) {
+                                                     for (;;) t = context::jump_fcontext(t.fctx, nullptr);
+                                                   }),
+                            nullptr};
   const auto start = stopwatch::now();
   for (long i = 0; i < rounds; ++i) there = context::jump_fcontext(there.fctx, nullptr);
   return ns_each(2 * rounds, start);
@@ -249,12 +251,17 @@ double boost_spawn(int at_once) {
 }
 #endif
 
+using workload = std::function<double()>;
+
 struct row {
   const char* name;
-  double must, aim;       // at the reference floors; 0: a floor
-  int switches, rmws;     // of the path: how the floors of this run scale must and aim
-  std::function<double()> ramie, boost;
+  double must, aim;    // at the reference floors; 0: a floor
+  int switches, rmws;  // of the path: how the floors of this run scale must and aim
+  workload ramie, boost;
   std::vector<double> ours, theirs;
+
+  row(const char* n, double m, double a, int s, int r, workload us, workload them = {})
+      : name(n), must(m), aim(a), switches(s), rmws(r), ramie(std::move(us)), boost(std::move(them)) {}
 };
 
 double median(std::vector<double> v) {
@@ -267,20 +274,26 @@ double median(std::vector<double> v) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
-  std::vector<row> rows;
+  workload their_two, their_thousand, their_hand_off, their_spawn, their_batch;
 #if defined(HAVE_BOOST_FIBER)
-#define PEER(call) [] { return call; }
-#else
-#define PEER(call) std::function<double()>()
+  their_two = [] { return boost_yield(2, 200'000); };
+  their_thousand = [] { return boost_yield(1'000, 300); };
+  their_hand_off = boost_hand_off;
+  their_spawn = [] { return boost_spawn(100); };
+  their_batch = [] { return boost_spawn(1'000); };
 #endif
-  rows.push_back({"raw fcontext switch", 0, 0, 1, 0, raw_switch, {}, {}, {}});
-  rows.push_back({"uncontended RMW", 0, 0, 0, 1, raw_rmw, {}, {}, {}});
-  rows.push_back({"yield, 2 fibers", 30, 18, 1, 1, [] { return ramie_yield(2, 1'000'000); }, PEER(boost_yield(2, 200'000)), {}, {}});
-  rows.push_back({"yield, 1000 fibers", 34, 24, 1, 1, [] { return ramie_yield(1'000, 2'000); }, PEER(boost_yield(1'000, 300)), {}, {}});
-  rows.push_back({"park + wake hand-off", 50, 35, 1, 4, ramie_hand_off, PEER(boost_hand_off()), {}, {}});
-  rows.push_back({"spawn + finish, 100 at once", 40, 28, 0, 1, [] { return ramie_spawn(100); }, PEER(boost_spawn(100)), {}, {}});
-  rows.push_back({"spawn + finish, 1000 at once", 40, 28, 0, 1, [] { return ramie_spawn(1'000); }, PEER(boost_spawn(1'000)), {}, {}});
-#undef PEER
+  const workload two = [] { return ramie_yield(2, 1'000'000); };
+  const workload thousand = [] { return ramie_yield(1'000, 2'000); };
+  std::vector<row> rows;
+  rows.emplace_back("raw fcontext switch", 0, 0, 1, 0, raw_switch);
+  rows.emplace_back("uncontended RMW", 0, 0, 0, 1, raw_rmw);
+  rows.emplace_back("yield, 2 fibers", 30, 18, 1, 1, two, their_two);
+  rows.emplace_back("yield, 1000 fibers", 34, 24, 1, 1, thousand, their_thousand);
+  rows.emplace_back("park + wake hand-off", 50, 35, 1, 4, ramie_hand_off, their_hand_off);
+  rows.emplace_back(
+      "spawn + finish, 100 at once", 40, 28, 0, 1, [] { return ramie_spawn(100); }, their_spawn);
+  rows.emplace_back(
+      "spawn + finish, 1000 at once", 40, 28, 0, 1, [] { return ramie_spawn(1'000); }, their_batch);
   for (int r = 0; r < rounds; ++r) {
     for (auto& w : rows) {
       w.ours.push_back(w.ramie());
@@ -290,7 +303,8 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr, "\r%*s\r", 30, "");
   const double raw = median(rows[0].ours), rmw = median(rows[1].ours);
-  std::printf("%-30s %8s %8s %12s %10s %8s %8s\n", "ns, median", "ramie", "best", "x raw switch", "Boost", "must", "aim");
+  std::printf("%-30s %8s %8s %12s %10s %8s %8s\n", "ns, median", "ramie", "best", "x raw switch", "Boost", "must",
+              "aim");
   for (const auto& w : rows) {
     const double ours = median(w.ours);
     std::printf("%-30s %8.1f %8.1f %12.1f", w.name, ours, *std::min_element(w.ours.begin(), w.ours.end()), ours / raw);

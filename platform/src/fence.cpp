@@ -27,8 +27,7 @@ constinit bool membarrier_granted = false;
 
 void membarrier_all_threads() noexcept {
   if (::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) != 0) {
-    fatal("membarrier was granted and then refused (errno %d). Set RAMIE_NO_MEMBARRIER=1 to do without it.",
-          errno);
+    fatal("membarrier was granted and then refused (errno %d). Set RAMIE_NO_MEMBARRIER=1 to do without it.", errno);
   }
 }
 

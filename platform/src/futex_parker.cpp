@@ -26,8 +26,7 @@ timespec to_timespec(time_point t) noexcept {
 // Returns true if a token was there and has been consumed; else the state is `parked`.
 bool futex_parker::announce() noexcept {
   std::uint32_t expected = unparked;
-  if (state_.compare_exchange_strong(expected, parked, std::memory_order_acquire,
-                                     std::memory_order_acquire)) {
+  if (state_.compare_exchange_strong(expected, parked, std::memory_order_acquire, std::memory_order_acquire)) {
     return false;
   }
   consume();
@@ -36,7 +35,9 @@ bool futex_parker::announce() noexcept {
 
 // An RMW, not a store: a token that arrives meanwhile merges with this one, and what its giver did before is
 // then seen by us.
-void futex_parker::consume() noexcept { state_.exchange(unparked, std::memory_order_acquire); }
+void futex_parker::consume() noexcept {
+  state_.exchange(unparked, std::memory_order_acquire);
+}
 
 void futex_parker::park() noexcept {
   if (announce()) return;

@@ -63,8 +63,8 @@ bool kernel_has_guards() noexcept {
 }
 
 char* map_region(std::size_t bytes) noexcept {
-  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  void* const base =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED) return nullptr;
   ::madvise(base, bytes, MADV_NOHUGEPAGE);  // a huge page would make every parked fiber cost 2 MiB
   return static_cast<char*>(base);
@@ -148,7 +148,8 @@ stack_pool::region* stack_pool::region_with_room(shelf& from, std::uint8_t size_
     return from.regions.back().get();
   }
   const std::size_t wanted = from.regions.empty() ? first_region_slots : from.regions.back()->slots * 2;
-  std::size_t slots = std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, largest_region / slot_bytes(size_class)));
+  std::size_t slots =
+      std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(1, largest_region / slot_bytes(size_class)));
   try {
     auto fresh = std::make_unique<region>();
     fresh->size_class = size_class;

@@ -83,8 +83,9 @@ unsigned default_workers() noexcept {
 }
 
 stack_exhausted::stack_exhausted()
-    : std::runtime_error("ramie: no stack for a fiber: the limit of memory, address space or mappings is reached. "
-                         "Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
+    : std::runtime_error(
+          "ramie: no stack for a fiber: the limit of memory, address space or mappings is reached. "
+          "Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
 
 worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
   spawned += o.spawned;
@@ -160,6 +161,8 @@ void runtime::shutdown(source_location where) noexcept {
   scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0});
 }
 
-runtime_stats runtime::stats() const { return scheduler_->stats(); }
+runtime_stats runtime::stats() const {
+  return scheduler_->stats();
+}
 
 }  // namespace ramie::inline v0

@@ -13,7 +13,9 @@ using ramie::cancel_kind;
 using test::crew;
 using test::with_workers;
 
-void cancel(cancel_scope& s) { s.cancel({cancel_kind::requested, "test", ramie::source_location::current(), 0}); }
+void cancel(cancel_scope& s) {
+  s.cancel({cancel_kind::requested, "test", ramie::source_location::current(), 0});
+}
 
 TEST_CASE("cancelling a scope wakes what is parked under it", "[conformance][cancel]") {
   for (const unsigned workers : {1u, 2u, 4u}) {

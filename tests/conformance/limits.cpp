@@ -76,12 +76,12 @@ TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][m
 TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {
   if (test::sanitized || test::under_valgrind()) return;
   const auto end = test::in_child([] {
-    static constexpr fiber_ops waits_in_retire{
-        [](void*) noexcept { return fiber_end::done; }, [](void*, discard_cause) noexcept {},
-        [](void*, bool) noexcept {
-          gate never;
-          test::wait_at(never);
-        }};
+    static constexpr fiber_ops waits_in_retire{[](void*) noexcept { return fiber_end::done; },
+                                               [](void*, discard_cause) noexcept {},
+                                               [](void*, bool) noexcept {
+                                                 gate never;
+                                                 test::wait_at(never);
+                                               }};
     ramie::runtime rt(with_workers(1));
     spawn(waits_in_retire, nullptr, rt.internals().root_scope);
     for (;;) ::pause();
@@ -112,7 +112,8 @@ TEST_CASE("a stack overflow names the fiber, its spawn site and its stack size",
   CHECK(end.errors.find("64 KiB") != std::string::npos);
 }
 
-TEST_CASE("without memory for stacks the fiber that needs one fails, the others go on", "[conformance][stacks][death]") {
+TEST_CASE("without memory for stacks the fiber that needs one fails, the others go on",
+          "[conformance][stacks][death]") {
   if (test::sanitized || test::under_valgrind()) return;
   const auto end = test::in_child([] {
     auto o = with_workers(1);
@@ -297,9 +298,8 @@ TEST_CASE("an idle runtime has no periodic wake-ups", "[conformance][idle]") {
     });
   });
   auto& sched = rt.internals();
-  test::until([&] {
-    return sched.live.load() == 2 && sched.idle.look().parked() == 2 && sched.idle.look().monitor_asleep();
-  });
+  test::until(
+      [&] { return sched.live.load() == 2 && sched.idle.look().parked() == 2 && sched.idle.look().monitor_asleep(); });
   const auto self = std::to_string(::syscall(SYS_gettid));
   int asleep = 0, others = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -341,7 +341,7 @@ TEST_CASE("exceptions survive parks and migrations", "[conformance][exceptions][
               } catch (int first) {
                 ramie::yield();  // parked inside a catch block, resumed on another thread
                 if (first != i * 1000 + k || std::uncaught_exceptions() != 0) ++wrong;
-                throw;           // must be ours
+                throw;  // must be ours
               }
             } catch (int again) {
               ramie::yield();

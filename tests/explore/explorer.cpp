@@ -24,7 +24,7 @@ struct thread {
   platform::context at = nullptr;
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
   bool ended = false;
-  std::uint64_t heard = 0;         // news when it last looked at anything
+  std::uint64_t heard = 0;  // news when it last looked at anything
   std::uint64_t waits_since = none;
   std::function<bool()> condition;
 };
@@ -37,9 +37,9 @@ struct choice {
 struct execution {
   std::vector<thread> threads;
   std::uint64_t news = 0;
-  std::size_t used = 0;      // threads of this scenario
+  std::size_t used = 0;  // threads of this scenario
   std::size_t current = 0;
-  bool running = false;      // inside a thread: steps count
+  bool running = false;  // inside a thread: steps count
   unsigned preemptions = 0;
   unsigned bound = 0;
   int steps = 0;
@@ -160,7 +160,9 @@ void step() noexcept {
   now.threads[now.current].heard = now.news;
 }
 
-void changed() noexcept { ++now.news; }
+void changed() noexcept {
+  ++now.news;
+}
 
 void until(std::function<bool()> holds) noexcept {
   now.threads[now.current].condition = std::move(holds);

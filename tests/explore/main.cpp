@@ -255,7 +255,8 @@ int main(int argc, char** argv) {
     const auto r = explore::run(e.make, {e.preemptions + extra, 200'000'000});
     if (r.failure.empty()) {
       std::printf("%-24s %9llu interleavings, %u preemptions%s: holds\n", e.name,
-                  static_cast<unsigned long long>(r.executions), e.preemptions + extra, r.exhausted ? ", exhausted" : "");
+                  static_cast<unsigned long long>(r.executions), e.preemptions + extra,
+                  r.exhausted ? ", exhausted" : "");
     } else {
       std::printf("%-24s %9llu interleavings: %s (trail %s)\n", e.name, static_cast<unsigned long long>(r.executions),
                   r.failure.c_str(), r.trail.substr(0, 200).c_str());

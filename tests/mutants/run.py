@@ -33,7 +33,7 @@ MUTANTS = [
     # Flaw 2: the park is committed on the fiber's own stack.
     ("commit before the switch", HOT, [
         ("leaver->stack.set(w.active.get());", "leaver->stack.set(w.active.get());\n  if (as == departure::park) commit_park(w, *leaver);"),
-        ("      commit_park(w, *w.left_fiber.get());\n", ""),
+        ("commit_park(w, *w.left_fiber.get());", ";"),
     ], None),
     # Flaw 3: the state is claimed without looking at the ticket.
     ("ticket not compared", STATE, [("if (seen.ticket() != ticket) return false;", "(void)ticket;")], ["two_waits_one_worker"]),

@@ -13,7 +13,9 @@ std::atomic<std::uint64_t> count{0};
 }
 
 namespace test {
-std::uint64_t allocations() noexcept { return count.load(std::memory_order_relaxed); }
+std::uint64_t allocations() noexcept {
+  return count.load(std::memory_order_relaxed);
+}
 }  // namespace test
 
 #if !defined(RAMIE_TSAN) && !defined(RAMIE_ASAN)
@@ -29,9 +31,17 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
   if (void* const p = std::aligned_alloc(a, (size + a - 1) / a * a)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
+void operator delete(void* p) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::align_val_t) noexcept {
+  std::free(p);
+}
+void operator delete(void* p, std::size_t, std::align_val_t) noexcept {
+  std::free(p);
+}
 
 #endif

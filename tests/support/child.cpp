@@ -33,7 +33,8 @@ ending in_child(void (*body)()) {
   ::close(ends[1]);
   ending result;
   char part[4096];
-  for (ssize_t n = 0; (n = ::read(ends[0], part, sizeof part)) > 0;) result.errors.append(part, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = ::read(ends[0], part, sizeof part)) > 0;)
+    result.errors.append(part, static_cast<std::size_t>(n));
   ::close(ends[0]);
   int status = 0;
   ::waitpid(child, &status, 0);

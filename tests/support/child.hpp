@@ -7,9 +7,9 @@
 namespace test {
 
 struct ending {
-  int signal = 0;     // that ended it, or 0
+  int signal = 0;  // that ended it, or 0
   int exit_code = 0;
-  std::string errors; // what it wrote to standard error
+  std::string errors;  // what it wrote to standard error
 };
 
 // Runs body() in a forked child and waits for it. The caller must be the only thread.

@@ -26,9 +26,13 @@ inline bool large() {
   const char* const size = std::getenv("RAMIE_TEST_SIZE");
   return size != nullptr && std::string_view(size) == "large";
 }
-inline bool under_valgrind() { return std::getenv("RAMIE_UNDER_VALGRIND") != nullptr; }
+inline bool under_valgrind() {
+  return std::getenv("RAMIE_UNDER_VALGRIND") != nullptr;
+}
 
 // A count that the sanitizers' slowness and memory allow.
-inline int scaled(int normal, int under_sanitizer) { return sanitized || under_valgrind() ? under_sanitizer : normal; }
+inline int scaled(int normal, int under_sanitizer) {
+  return sanitized || under_valgrind() ? under_sanitizer : normal;
+}
 
 }  // namespace test

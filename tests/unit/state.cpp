@@ -10,7 +10,6 @@ namespace unit_state {
 
 using namespace ramie::detail;
 
-
 // fiber_word is not copyable: tests drive one in place.
 struct driven {
   fiber_word w;
@@ -193,7 +192,7 @@ TEST_CASE("illegal transitions are fatal", "[unit][state][death]") {
       [] { (void)driven(lifecycle::running).w.commit_park(); },
       [] { (void)driven(lifecycle::parked).w.commit_park(); },
       [] { (void)driven(lifecycle::parked).w.parking_to_running(); },
-      [] { (void)driven(lifecycle::parked).w.complete(); },   // without a claim
+      [] { (void)driven(lifecycle::parked).w.complete(); },  // without a claim
       [] { (void)driven(lifecycle::running).w.complete(); },
       [] { (void)driven(lifecycle::parked).w.finish(lifecycle::done); },
       [] { (void)driven(lifecycle::runnable).w.finish(lifecycle::cancelled); },

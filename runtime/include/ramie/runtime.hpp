@@ -74,14 +74,13 @@ class runtime {
 
 // A runtime for the length of one call. See runtime::run.
 template <class F>
-auto run(const options& wanted, F&& f, source_location site = source_location::current())
-    -> std::invoke_result_t<F&> {
+auto run(const options& wanted, F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
   runtime here(wanted);
   return here.run(f, site);
 }
 
 template <class F>
-  requires std::invocable<F&>
+requires std::invocable<F&>
 auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
   return run(options{}, f, site);
 }

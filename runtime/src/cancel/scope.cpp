@@ -26,8 +26,7 @@ void scope_list::remove(scope_link& link) noexcept {
   link.previous = link.next = nullptr;
 }
 
-cancel_scope::cancel_scope(role as)
-    : scheduler_(self().owner), parent_(self().scope), owner_(&self()), role_(as) {
+cancel_scope::cancel_scope(role as) : scheduler_(self().owner), parent_(self().scope), owner_(&self()), role_(as) {
   if (owner_->is_proxy() && role_ != role::shield) {
     throw usage_error("ramie: a cancel scope outside a fiber. Open it inside run().");
   }
@@ -40,7 +39,8 @@ cancel_scope::cancel_scope(scheduler& of) noexcept
 cancel_scope::~cancel_scope() {
   if (owner_ == nullptr) return;
   if (owner_->scope != this || &self() != owner_) {
-    platform::fatal("a cancel scope of fiber #%u was not destroyed in the block and fiber that made it.", owner_->number);
+    platform::fatal("a cancel scope of fiber #%u was not destroyed in the block and fiber that made it.",
+                    owner_->number);
   }
   owner_->scope = parent_;
   if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = false;
@@ -81,10 +81,10 @@ bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared) noex
   std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
   if (requested_.load(std::memory_order_relaxed)) return false;
   reason_ = std::move(shared);
-  requested_.store(true, std::memory_order_release);                      // 1
-  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);       // 2
+  requested_.store(true, std::memory_order_release);                 // 1
+  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  sweep();                                                                // 3
+  sweep();  // 3
   return true;
 }
 

@@ -40,7 +40,8 @@ class deque {
   // Owner only; may run beside steal().
   template <class Overflow>
   void push(T* item, Overflow& overflow) noexcept {
-    if (!try_push(item)) [[unlikely]] push_full(item, overflow);
+    if (!try_push(item)) [[unlikely]]
+      push_full(item, overflow);
   }
 
   // Owner only; the ring must have room for `count` more. Publishes them in one step.
@@ -149,7 +150,8 @@ class deque {
   [[nodiscard]] bool try_push(T* item) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
     const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
-    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]] return false;
+    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
+      return false;
     slot(tail).store(item, std::memory_order_relaxed);
     tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
     return true;

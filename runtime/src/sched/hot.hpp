@@ -64,7 +64,8 @@ inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
 }
 
 RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
-  if (w.attention.load(std::memory_order_relaxed) != 0) [[unlikely]] return nullptr;
+  if (w.attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return nullptr;
   const auto polls = w.count.polls.get() + 1;
   if (w.tempo.due(polls)) [[unlikely]] {
     if (fiber* const f = poll_is_due(w, polls)) return f;
@@ -108,13 +109,11 @@ RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
   switch (f.word.commit_park()) {
     case commit_result::parked:
       // Parker's step 3 of cancel_scope.hpp.
-      if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]] again.wake();
+      if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]]
+        again.wake();
       break;
-    case commit_result::must_enqueue:
-      w.sched.schedule_woken(w, f);
-      break;
-    case commit_result::left_claimed:
-      break;
+    case commit_result::must_enqueue: w.sched.schedule_woken(w, f); break;
+    case commit_result::left_claimed: break;
   }
 }
 
@@ -122,12 +121,8 @@ RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
 RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
   worker& w = *static_cast<worker*>(here);
   switch (w.left_as.get()) {
-    case departure::spare:
-      keep_spare(w, *w.leaving);
-      break;
-    case departure::park:
-      commit_park(w, *w.left_fiber.get());
-      break;
+    case departure::spare: keep_spare(w, *w.leaving); break;
+    case departure::park: commit_park(w, *w.left_fiber.get()); break;
     case departure::yield: {
       fiber& f = *w.left_fiber.get();
       w.count.enqueued.add(1);
@@ -140,17 +135,18 @@ RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
       }
       break;
     }
-    case departure::native:
-      break;
+    case departure::native: break;
   }
 }
 
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept {
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as,
+                                                                   fiber* leaver) noexcept {
   platform::stack_block& from = *w.active.get();
   w.left_as.set(as);
   w.left_fiber.set(leaver);
   w.active.set(&to);
-  return static_cast<worker*>(platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) RAMIE_FLATTEN_LAMBDA { arrive(here); }));
+  return static_cast<worker*>(
+      platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) RAMIE_FLATTEN_LAMBDA { arrive(here); }));
 }
 
 RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {

@@ -48,9 +48,7 @@ RAMIE_SWITCHES_IDENTITY void scheduler::loop(worker* w) noexcept {
     const bool on_native = w->active.get() == &w->native;
     if (next.what != step::start_here) w->count.loop_switches.add(1);
     switch (next.what) {
-      case step::start_here:
-        w = start_here(*w, *next.f);
-        break;
+      case step::start_here: w = start_here(*w, *next.f); break;
       case step::switch_away:
         w = switch_to(*w, *next.to, on_native ? departure::native : departure::spare, nullptr);
         break;
@@ -103,8 +101,9 @@ RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
 // Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
 RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
   if (f.scope != f.home || f.shield_depth != 0) {
-    platform::fatal("fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
-                    f.number);
+    platform::fatal(
+        "fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
+        f.number);
   }
   if (f.stack.get() == nullptr) {
     w.count.finished_in_place.add(1);

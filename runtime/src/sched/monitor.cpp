@@ -53,9 +53,8 @@ bool monitor::sleep_until_needed() noexcept {
   const bool anybody_active = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
     return w->state.load(std::memory_order_relaxed) == worker_state::active;
   });
-  const bool anything_queued = sched_.work_visible() || std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
-    return !w->newest.empty();
-  });
+  const bool anything_queued = sched_.work_visible() || std::any_of(sched_.workers.begin(), sched_.workers.end(),
+                                                                    [](const auto& w) { return !w->newest.empty(); });
   if (anybody_active && anything_queued && sched_.idle.clear_monitor_asleep()) return true;  // 3
   while (!stopping_.load(std::memory_order_acquire) && sched_.idle.look().monitor_asleep()) parker_.park();
   return !stopping_.load(std::memory_order_acquire);

@@ -33,7 +33,8 @@ unsigned checked_workers(const options& wanted) {
 std::uint8_t checked_stack_class(std::size_t bytes, const char* what) {
   if (bytes < platform::min_stack_size || bytes > platform::max_stack_size) {
     throw usage_error(std::string("ramie: ") + what + " is " + std::to_string(bytes) + " bytes. It must be from " +
-                      std::to_string(platform::min_stack_size) + " to " + std::to_string(platform::max_stack_size) + ".");
+                      std::to_string(platform::min_stack_size) + " to " + std::to_string(platform::max_stack_size) +
+                      ".");
   }
   return platform::stack_class_for(bytes);
 }
@@ -78,7 +79,8 @@ scheduler::~scheduler() {
   for (auto& w : workers) {
     if (w->thread.joinable()) w->thread.join();
   }
-  if (!injection.empty()) platform::fatal("fibers are still queued while their runtime ends: corruption of the runtime.");
+  if (!injection.empty())
+    platform::fatal("fibers are still queued while their runtime ends: corruption of the runtime.");
   const auto left = frames.count();
   if (left.made != left.pooled) {
     platform::fatal("%zu fiber frames did not come back before their runtime ended: corruption of the runtime.",

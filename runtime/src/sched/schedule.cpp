@@ -7,7 +7,9 @@
 
 namespace ramie::detail {
 
-void scheduler::schedule_woken(worker& w, fiber& f) noexcept { schedule_on(w, f); }
+void scheduler::schedule_woken(worker& w, fiber& f) noexcept {
+  schedule_on(w, f);
+}
 
 // Once the fiber is in the queue it may run, end, and let its runtime end: the destructor waits for us.
 void scheduler::schedule_outside(fiber& f) noexcept {
@@ -47,7 +49,8 @@ void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t st
   scheduler& sched = scope.owner_scheduler();
   worker* w = this_worker();
   if (w != nullptr && &w->sched != &sched) w = nullptr;
-  const auto size_class = stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "the stack size of a spawn");
+  const auto size_class =
+      stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "the stack size of a spawn");
   if (w == nullptr) {
     sched.ensure_a_worker();
     sched.injection.wait_for_room();

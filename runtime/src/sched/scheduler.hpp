@@ -43,17 +43,18 @@ class scheduler {
   // schedule.cpp ------------------------------------------------------------------------------------
   // schedule(): enqueues a RUNNABLE fiber, exactly once per transition to RUNNABLE (F2, F4), and publishes
   // before it signals. enqueue() in wait/wake.cpp picks the door.
-  void schedule_on(worker& w, fiber& f) noexcept;  // `w` is the calling thread's
+  void schedule_on(worker& w, fiber& f) noexcept;     // `w` is the calling thread's
   void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
-  void schedule_outside(fiber& f) noexcept;        // no worker of ours is calling
-  void launch(worker* w, fiber& f);                // a fresh fiber; `w` null: from outside
+  void schedule_outside(fiber& f) noexcept;  // no worker of ours is calling
+  void launch(worker* w, fiber& f);          // a fresh fiber; `w` null: from outside
 
   // After an entry was published: wake a sleeper and the monitor if they must be.
   void signal(worker* by) noexcept {
     platform::light_fence();
     const auto seen = idle.look();
-    if (!seen.nothing_to_do()) [[unlikely]] signal_slowly(by, seen);
+    if (!seen.nothing_to_do()) [[unlikely]]
+      signal_slowly(by, seen);
   }
 
   // next.cpp ----------------------------------------------------------------------------------------
@@ -74,11 +75,11 @@ class scheduler {
   // Wakes the worker claimed from the idle set, starting its thread if need be. False: it can't start.
   bool rouse(std::uint32_t index) noexcept;
   bool start_thread(std::uint32_t index) noexcept;
-  [[nodiscard]] bool promote_one() noexcept;             // an extra worker; false at the limit
-  [[nodiscard]] bool may_retire() noexcept;              // true: the caller is surplus and must drain
+  [[nodiscard]] bool promote_one() noexcept;  // an extra worker; false at the limit
+  [[nodiscard]] bool may_retire() noexcept;   // true: the caller is surplus and must drain
   void drain(worker& w) noexcept;
   std::uint32_t forgive(worker& w) noexcept;
-  void ensure_a_worker();                                // throws std::system_error
+  void ensure_a_worker();  // throws std::system_error
 
   [[nodiscard]] bool work_visible() const noexcept;
   [[nodiscard]] runtime_stats stats() const;
@@ -95,8 +96,8 @@ class scheduler {
 
   // Read by all, written rarely.
   alignas(platform::cache_line) std::atomic<std::uint64_t> cancel_epoch{0};
-  std::atomic<std::uint32_t> live{0};        // workers with a thread that are not draining
-  std::atomic<std::uint32_t> stalled{0};     // of those, marked stalled
+  std::atomic<std::uint32_t> live{0};     // workers with a thread that are not draining
+  std::atomic<std::uint32_t> stalled{0};  // of those, marked stalled
 
   // Written by all.
   alignas(platform::cache_line) idle_set idle;

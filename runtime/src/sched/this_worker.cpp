@@ -11,8 +11,12 @@ namespace {
 [[gnu::tls_model("initial-exec")]] constinit thread_local worker* the_worker = nullptr;
 }
 
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* this_worker() noexcept { return platform::launder_address(the_worker); }
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* this_worker() noexcept {
+  return platform::launder_address(the_worker);
+}
 
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY void set_this_worker(worker* w) noexcept { the_worker = platform::launder_address(w); }
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY void set_this_worker(worker* w) noexcept {
+  the_worker = platform::launder_address(w);
+}
 
 }  // namespace ramie::detail

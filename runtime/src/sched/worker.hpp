@@ -50,10 +50,10 @@ enum class worker_state : std::uint8_t {
 
 // What the arrival has to do for the stack that was left.
 enum class departure : std::uint8_t {
-  spare,  // a loop: keep the stack for later
-  park,   // commit the fiber's park
-  yield,  // queue the fiber again
-  native, // the thread's own stack: nothing
+  spare,   // a loop: keep the stack for later
+  park,    // commit the fiber's park
+  yield,   // queue the fiber again
+  native,  // the thread's own stack: nothing
 };
 
 // xorshift64: victim choice and chaos, nothing that needs better.
@@ -88,7 +88,7 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   platform::owned<platform::stack_block*> active{nullptr};
   platform::owned<fiber*> left_fiber{nullptr};
   platform::owned<std::uint64_t> left_epoch{0};  // the cancellations a parking fiber has accounted for
-  platform::owned<fiber*> handoff{nullptr};  // to be run first by the loop that is switched to
+  platform::owned<fiber*> handoff{nullptr};      // to be run first by the loop that is switched to
   platform::owned<std::uint32_t> lifo_polls{0};
   platform::owned<std::uint32_t> vain_polls{0};
   pace tempo;

@@ -24,25 +24,25 @@ namespace ramie::detail {
 class alignas(frame_bytes) fiber {
  public:
   fiber_word word;
-  std::atomic<std::uint64_t> wait_ticket{0};  // bumped per publication, kept when the frame is recycled
-  platform::owned<fiber*> next{nullptr};      // in the injection queue, or in a pool
+  std::atomic<std::uint64_t> wait_ticket{0};               // bumped per publication, kept when the frame is recycled
+  platform::owned<fiber*> next{nullptr};                   // in the injection queue, or in a pool
   platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves the stack it was started on
   const fiber_ops* ops = nullptr;
   void* data = nullptr;
-  cancel_scope* scope = nullptr;              // innermost
+  cancel_scope* scope = nullptr;                 // innermost
   platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last looked and was not cancelled
 
-  scope_link link;                            // in home's list of fibers that have parked
-  cancel_scope* home = nullptr;               // the scope it was spawned into
-  scheduler* owner = nullptr;                 // null: a plain thread's proxy
+  scope_link link;               // in home's list of fibers that have parked
+  cancel_scope* home = nullptr;  // the scope it was spawned into
+  scheduler* owner = nullptr;    // null: a plain thread's proxy
   platform::owned<const wait_reason*> reason{nullptr};
   source_location site;
   std::uint32_t shield_depth = 0;
-  std::uint32_t number = 0;                   // of the frame; unique among live fibers
-  std::uint16_t last_worker = 0;              // chaos mode only
+  std::uint32_t number = 0;       // of the frame; unique among live fibers
+  std::uint16_t last_worker = 0;  // chaos mode only
   std::uint8_t size_class = 0;
-  bool linked = false;                        // in home's list
-  bool cancel_delivered = false;              // it got `cancelled` and has not left that scope yet
+  bool linked = false;            // in home's list
+  bool cancel_delivered = false;  // it got `cancelled` and has not left that scope yet
 
   [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }
   [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {

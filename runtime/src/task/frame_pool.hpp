@@ -55,7 +55,8 @@ class frame_cache {
  public:
   [[nodiscard]] fiber* take(frame_pool& pool) {
     fiber* f = first_.get();
-    if (f == nullptr) [[unlikely]] f = refill(pool);
+    if (f == nullptr) [[unlikely]]
+      f = refill(pool);
     platform::annotate::take_over(f);
     first_.set(f->next.get());
     count_.add(-1u);
@@ -66,7 +67,8 @@ class frame_cache {
     platform::annotate::hand_over(f);
     first_.set(f);
     count_.add(1);
-    if (count_.get() > frame_cache_limit) [[unlikely]] spill(pool, frame_batch);
+    if (count_.get() > frame_cache_limit) [[unlikely]]
+      spill(pool, frame_batch);
   }
   void give_all(frame_pool& pool) noexcept { spill(pool, count_.get()); }
   [[nodiscard]] std::uint32_t size() const noexcept { return count_.get(); }

@@ -107,13 +107,13 @@ class word_view {
 
 // What the caller of a transition has to do next.
 enum class commit_result : std::uint8_t {
-  parked,         // nothing: a waker will come
-  left_claimed,   // nothing: the claimer will complete and enqueue
-  must_enqueue,   // it was woken while parking: the committer enqueues it
+  parked,        // nothing: a waker will come
+  left_claimed,  // nothing: the claimer will complete and enqueue
+  must_enqueue,  // it was woken while parking: the committer enqueues it
 };
 enum class claim_result : std::uint8_t {
-  lost,     // somebody else has it, or this wait is over: do not touch it
-  won,      // the caller owns the waiter until it calls complete
+  lost,  // somebody else has it, or this wait is over: do not touch it
+  won,   // the caller owns the waiter until it calls complete
 };
 enum class complete_result : std::uint8_t {
   must_enqueue,  // the caller enqueues
@@ -125,9 +125,9 @@ enum class wake_result : std::uint8_t {
   deferred,      // the parker has not committed yet and will enqueue
 };
 enum class unpark_result : std::uint8_t {
-  running,       // the fiber runs on, nobody has claimed its waiter
-  woken,         // the fiber runs on; a plain wake had arrived
-  claimed,       // a partner has claimed it: it must commit and wait to be completed
+  running,  // the fiber runs on, nobody has claimed its waiter
+  woken,    // the fiber runs on; a plain wake had arrived
+  claimed,  // a partner has claimed it: it must commit and wait to be completed
 };
 struct finish_result {
   bool wake_joiners;    // somebody asked to be told
@@ -200,7 +200,8 @@ class fiber_word {
   [[nodiscard]] complete_result complete() noexcept {
     for (auto seen = load();;) {
       if (seen.state() == lifecycle::waking) {
-        owner_update(lifecycle::waking, [](word_view w) { return w.in(lifecycle::runnable).without(word_view::claimed); });
+        owner_update(lifecycle::waking,
+                     [](word_view w) { return w.in(lifecycle::runnable).without(word_view::claimed); });
         return complete_result::must_enqueue;
       } else {
         expect(seen, lifecycle::parking, lifecycle::runnable);
@@ -223,9 +224,8 @@ class fiber_word {
 
   // The fiber itself, at its end. Gives up the owner's reference in the same step.
   [[nodiscard]] finish_result finish(lifecycle end) noexcept {
-    const auto last = owner_update(lifecycle::running, [end](word_view w) {
-      return word_view(w.in(end).bits() - word_view::ref_one);
-    });
+    const auto last = owner_update(lifecycle::running,
+                                   [end](word_view w) { return word_view(w.in(end).bits() - word_view::ref_one); });
     return {last.has(word_view::join_interest), last.sole_reference()};
   }
 
@@ -240,7 +240,8 @@ class fiber_word {
   // True: it was the last one, and the caller recycles the frame.
   [[nodiscard]] bool release() noexcept {
     const word_view before(bits_.fetch_sub(word_view::ref_one, std::memory_order_acq_rel));
-    if (before.refs() == 0) platform::fatal("a fiber was released more often than retained: corruption of the runtime.");
+    if (before.refs() == 0)
+      platform::fatal("a fiber was released more often than retained: corruption of the runtime.");
     return before.sole_reference();
   }
   // False: the fiber is over already, nobody will tell the caller.
@@ -266,7 +267,8 @@ class fiber_word {
   }
 
   static void expect(word_view seen, lifecycle from, lifecycle to) noexcept {
-    if (seen.state() != from) [[unlikely]] illegal(seen, to);
+    if (seen.state() != from) [[unlikely]]
+      illegal(seen, to);
   }
   [[noreturn, gnu::cold, gnu::noinline]] static void illegal(word_view seen, lifecycle to) noexcept {
     platform::fatal("illegal fiber transition %s -> %s (word %016llx): corruption of the runtime.",

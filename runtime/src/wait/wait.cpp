@@ -13,7 +13,8 @@ namespace {
 // The fiber `w` runs. The scheduler's own code, and callbacks it calls, are nobody and must not wait.
 fiber& self_on(worker& w) noexcept {
   fiber* const f = w.current.get();
-  if (f == nullptr) [[unlikely]] no_fiber_to_wait();
+  if (f == nullptr) [[unlikely]]
+    no_fiber_to_wait();
   return *f;
 }
 
@@ -110,7 +111,9 @@ void yield() {
 
 namespace this_fiber {
 
-bool exists() noexcept { return detail::current_fiber() != nullptr; }
+bool exists() noexcept {
+  return detail::current_fiber() != nullptr;
+}
 
 std::uint32_t number() {
   detail::fiber* const f = detail::current_fiber();

@@ -20,7 +20,8 @@ void wake_for_cancel(fiber& f) noexcept;
 // `epoch` was read from the fiber's scheduler just before. Only the fiber itself.
 void look_at_scopes(fiber& f, std::uint64_t epoch);  // throws `cancelled`
 inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
-  if (f.seen_epoch.get() != epoch) [[unlikely]] look_at_scopes(f, epoch);
+  if (f.seen_epoch.get() != epoch) [[unlikely]]
+    look_at_scopes(f, epoch);
 }
 
 }  // namespace ramie::detail

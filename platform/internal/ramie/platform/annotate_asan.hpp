@@ -23,7 +23,9 @@ struct stack_note {
 };
 struct thread_note {};
 
-inline thread_note this_thread() noexcept { return {}; }
+inline thread_note this_thread() noexcept {
+  return {};
+}
 
 // Heap that only a parked fiber's stack points to is not leaked: make the stack a root.
 inline void stack_created(stack_note& note, void* low, std::size_t size) noexcept {

@@ -22,7 +22,9 @@ struct stack_note {
 };
 struct thread_note {};
 
-inline thread_note this_thread() noexcept { return {}; }
+inline thread_note this_thread() noexcept {
+  return {};
+}
 
 inline void stack_created(stack_note& note, void* low, std::size_t size) noexcept {
   note.valgrind_id = VALGRIND_STACK_REGISTER(low, static_cast<char*>(low) + size);

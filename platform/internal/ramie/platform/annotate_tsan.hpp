@@ -23,9 +23,13 @@ struct thread_note {
   void* identity = nullptr;
 };
 
-RAMIE_SWITCHES_IDENTITY inline thread_note this_thread() noexcept { return {__tsan_get_current_fiber()}; }
+RAMIE_SWITCHES_IDENTITY inline thread_note this_thread() noexcept {
+  return {__tsan_get_current_fiber()};
+}
 
-inline void stack_created(stack_note& note, void*, std::size_t) noexcept { note.identity = nullptr; }
+inline void stack_created(stack_note& note, void*, std::size_t) noexcept {
+  note.identity = nullptr;
+}
 inline void stack_destroyed(stack_note&, void*, std::size_t) noexcept {}
 
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void become(void* identity) noexcept {
@@ -39,24 +43,27 @@ RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_over(const void* object) n
   __tsan_acquire(const_cast<void*>(object));
 }
 
-// The thread learns all that the leaving fiber did, so that it may commit the park on its behalf.
+// The thread does not learn what the leaving fiber did: what it touches on its behalf (word, ticket, stack
+// pointer) is atomic.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void leave(stack_note& from, const stack_note&,
-                                                      const thread_note& thread) noexcept {
+                                                       const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();
   from.identity = self == thread.identity ? nullptr : self;
-  if (from.identity == nullptr) return;
-  hand_over(&from);
-  become(thread.identity);
-  take_over(&from);
+  if (from.identity != nullptr) become(thread.identity);
 }
 inline void arrive(stack_note&) noexcept {}
 inline void arrive_first(stack_note&) noexcept {}
 
+// The thread has used this very stack for its bookkeeping, so the fiber must know what the thread did. The
+// thread knows of other fibers only what their ends and the queues told it.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_identity(stack_note& self) noexcept {
-  if (self.identity != nullptr) become(self.identity);
+  if (self.identity == nullptr) return;
+  hand_over(&self);
+  become(self.identity);
+  take_over(&self);
 }
 
-// A fresh fiber knows what its spawner did before the spawn, and nothing of the worker it starts on.
+// A fresh fiber knows what its spawner did before the spawn, and what the thread it starts on has done.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void begin_fiber(const void* frame) noexcept {
   become(__tsan_create_fiber(0));
   take_over(frame);

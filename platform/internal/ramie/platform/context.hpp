@@ -35,8 +35,8 @@ inline constexpr std::uint8_t native_stack_class = 0xff;
 struct stack_block {
   context resume_point = nullptr;
   owned<stack_block*> next{nullptr};  // link in a cache or in the pool
-  char* low = nullptr;         // lowest usable byte, just above the guard
-  void* region = nullptr;      // where it was carved, and which slot there
+  char* low = nullptr;                // lowest usable byte, just above the guard
+  void* region = nullptr;             // where it was carved, and which slot there
   std::uint32_t slot = 0;
   std::uint8_t size_class = native_stack_class;
   annotate::stack_note note;
@@ -58,7 +58,7 @@ void anchor_this_thread(thread_anchor& anchor) noexcept;
 // is current then.
 template <class OnArrival>
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
-                                                          stack_block& to, OnArrival on_arrival) noexcept {
+                                                                  stack_block& to, OnArrival on_arrival) noexcept {
   const exception_globals saved = *here->exceptions;
   here->leaving = &from;
   annotate::leave(from.note, to.note, here->identity);
@@ -75,7 +75,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor*
 // The same arrival for a stack that runs for the first time; `self` is its block.
 template <class OnArrival>
 RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stack_block& self,
-                                                           OnArrival on_arrival) noexcept {
+                                                            OnArrival on_arrival) noexcept {
   auto* here = static_cast<thread_anchor*>(landed.data);
   here->leaving->resume_point = landed.from;
   annotate::arrive_first(self.note);

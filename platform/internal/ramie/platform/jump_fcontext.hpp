@@ -17,8 +17,8 @@ struct arrival {
 // fcontext passes its transfer by value in the same two registers or words as an arrival.
 inline context make_context(void* top, std::size_t size, void (*entry)(arrival)) noexcept {
   static_assert(sizeof(arrival) == sizeof(boost::context::detail::transfer_t));
-  return boost::context::detail::make_fcontext(
-      top, size, reinterpret_cast<void (*)(boost::context::detail::transfer_t)>(entry));
+  return boost::context::detail::make_fcontext(top, size,
+                                               reinterpret_cast<void (*)(boost::context::detail::transfer_t)>(entry));
 }
 
 inline arrival jump(context to, void* data) noexcept {
@@ -27,6 +27,8 @@ inline arrival jump(context to, void* data) noexcept {
 }
 
 // fcontext carries the floating-point environment along: nothing to check.
-inline std::uint64_t float_controls() noexcept { return 0; }
+inline std::uint64_t float_controls() noexcept {
+  return 0;
+}
 
 }  // namespace ramie::platform

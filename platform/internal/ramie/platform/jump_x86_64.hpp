@@ -25,7 +25,8 @@ struct arrival {
 // `entry` receives its arrival in rdi and rsi, as the ABI passes a struct of two pointers, with rsp eight
 // short of aligned and a return address of zero, where unwinding ends.
 inline context make_context(void* top, std::size_t, void (*entry)(arrival)) noexcept {
-  auto* const frame = reinterpret_cast<std::uint64_t*>((reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15}) - 32);
+  auto* const frame =
+      reinterpret_cast<std::uint64_t*>((reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15}) - 32);
   frame[0] = reinterpret_cast<std::uint64_t>(entry);
   frame[1] = 0;
   return frame;

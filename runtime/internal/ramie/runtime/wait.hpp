@@ -31,8 +31,8 @@ struct wait_reason {
 };
 
 struct waiter {
-  fiber* who = nullptr;       // set by fiber_wait before publish
-  std::uint64_t ticket = 0;   // of this publication
+  fiber* who = nullptr;      // set by fiber_wait before publish
+  std::uint64_t ticket = 0;  // of this publication
   waiter* previous = nullptr;
   waiter* next = nullptr;
   bool listed = false;        // under the waitable's lock
