@@ -121,7 +121,7 @@ stack_block* stack_pool::take(std::uint8_t size_class) noexcept {
   shelf& from = shelves_[size_class];
   stack_block* stack = from.hot;
   if (stack != nullptr) {
-    annotate::take_over(stack);
+    annotate::take_over(&stack->note);
     from.hot = stack->next.get();
     --from.hot_count;
   } else {
@@ -180,7 +180,7 @@ stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
   const auto usable = static_cast<std::size_t>(top - stack->low);
   stack->resume_point = make_context(top, usable, entry_);
   annotate::stack_created(stack->note, stack->low, usable + sizeof(stack_block));
-  annotate::hand_over(stack);
+  annotate::hand_over(&stack->note);
   return stack;
 }
 
@@ -191,7 +191,7 @@ void stack_pool::give_back(stack_block* stack) noexcept {
   stack->next.set(to.hot);
   to.hot = stack;
   if (++to.hot_count > hot_limit_) trim_wanted_.store(true, std::memory_order_relaxed);
-  annotate::hand_over(stack);
+  annotate::hand_over(&stack->note);
 }
 
 bool stack_pool::trim(std::size_t most) noexcept {
@@ -201,7 +201,7 @@ bool stack_pool::trim(std::size_t most) noexcept {
     for (; from.hot_count > hot_limit_; --from.hot_count, --most) {
       if (most == 0) return true;
       stack_block* const stack = from.hot;
-      annotate::take_over(stack);
+      annotate::take_over(&stack->note);
       from.hot = stack->next.get();
       auto* const home = static_cast<region*>(stack->region);
       from.cold.emplace_back(home, stack->slot);

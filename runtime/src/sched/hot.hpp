@@ -9,16 +9,6 @@
 
 namespace ramie::detail {
 
-// The ring's overflow, with the worker's statistics.
-struct shed_to_injection {
-  worker& from;
-  void put(fiber* f) noexcept { from.sched.injection.put(f); }
-  void put(fiber* const* items, std::uint32_t n) noexcept {
-    from.count.overflows.add(1);
-    from.sched.injection.put(items, n);
-  }
-};
-
 inline void check_runnable(const fiber& f) noexcept {
   if constexpr (platform::debug_checks) {
     const auto seen = f.word.load();
@@ -36,8 +26,10 @@ inline void check_float_controls(const worker& w, const fiber& f) noexcept {
 }
 
 inline void scheduler::push_local(worker& w, fiber& f) noexcept {
-  shed_to_injection overflow{w};
-  w.ring.push(&f, overflow);
+  if constexpr (platform::annotate::watches_stacks) {
+    if (w.ring.room() == 0) platform::annotate::take_over(&w.active.get()->note);  // shedding uses the stack
+  }
+  w.ring.push(&f, w.overflow);
   signal(&w);
 }
 
@@ -91,7 +83,7 @@ RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
 inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
   platform::stack_block* const spare = w.spares.get();
   if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
-  platform::annotate::take_over(spare);
+  platform::annotate::take_over(&spare->note);
   w.spares.set(spare->next.get());
   w.spare_count.add(-1u);
   return spare;

@@ -72,6 +72,7 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
         return {step::leave, nullptr, nullptr};
       }
     }
+    platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
     if (stack_block* const own = f->stack.get()) return {step::switch_away, nullptr, own};
     if (f->size_class == w.active.get()->size_class) return {step::start_here, f, nullptr};
     if (stack_block* const roomy = take_stack(w, f->size_class)) {
@@ -142,13 +143,13 @@ void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
 }
 
 void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {
-  platform::annotate::take_over(&stack);
+  platform::annotate::take_over(&stack.note);
   if (stack.size_class != w.sched.default_class || w.spare_count.get() >= stack_cache_limit) {
     w.sched.stacks.give_back(&stack);
     return;
   }
   stack.next.set(w.spares.get());
-  platform::annotate::hand_over(&stack);
+  platform::annotate::hand_over(&stack.note);
   w.spares.set(&stack);
   w.spare_count.add(1);
 }

@@ -7,6 +7,15 @@
 
 namespace ramie::detail {
 
+void shed_to_injection::put(fiber* f) noexcept {
+  from.sched.injection.put(f);
+}
+
+void shed_to_injection::put(fiber* const* items, std::uint32_t count) noexcept {
+  from.count.overflows.add(1);
+  from.sched.injection.put(items, count);
+}
+
 void scheduler::schedule_woken(worker& w, fiber& f) noexcept {
   schedule_on(w, f);
 }
@@ -22,6 +31,7 @@ void scheduler::schedule_outside(fiber& f) noexcept {
 }
 
 void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
+  if (by != nullptr) platform::annotate::take_over(&by->active.get()->note);  // starting a thread uses the stack
   const bool woke_one = seen.should_wake() && wake_somebody();
   // A worker woken from outside arms the monitor itself if it leaves anything queued (found_work).
   const bool needs_watching = by != nullptr || !woke_one;

@@ -34,6 +34,7 @@
 namespace ramie::detail {
 
 class scheduler;
+class worker;
 
 enum class worker_state : std::uint8_t {
   dead,       // no thread, and only the monitor may start one
@@ -74,6 +75,14 @@ class xorshift {
   platform::owned<std::uint64_t> state_;
 };
 
+// Where a full ring sheds its older half. Lives in the worker, not on the stack of the moment, which
+// may be a fiber's that the thread has only just arrived on.
+struct shed_to_injection {
+  worker& from;
+  void put(fiber* f) noexcept;
+  void put(fiber* const* items, std::uint32_t count) noexcept;
+};
+
 class alignas(platform::cache_line) worker : public platform::thread_anchor {
  public:
   worker(scheduler& of, std::uint32_t slot, std::uint64_t seed) noexcept : sched(of), index(slot), random(seed) {}
@@ -97,6 +106,7 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   platform::owned<std::uint32_t> spare_count{0};
   xorshift random;
   counters count;
+  shed_to_injection overflow{*this};
 
   // Touched by others.
   alignas(platform::cache_line) lifo_slot<fiber> newest;

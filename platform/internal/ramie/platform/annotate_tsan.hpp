@@ -15,6 +15,7 @@
 namespace ramie::platform::annotate {
 
 inline constexpr bool may_trim_stacks = true;
+inline constexpr bool watches_stacks = true;
 
 struct stack_note {
   void* identity = nullptr;  // of the fiber suspended on this stack; null: a loop, which is nobody
@@ -44,20 +45,23 @@ RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_over(const void* object) n
 }
 
 // The thread does not learn what the leaving fiber did: what it touches on its behalf (word, ticket, stack
-// pointer) is atomic.
+// pointer) is atomic, and it keeps off the fiber's stack, but for rare errands that first take the note over.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void leave(stack_note& from, const stack_note&,
                                                        const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();
   from.identity = self == thread.identity ? nullptr : self;
-  if (from.identity != nullptr) become(thread.identity);
+  if (from.identity == nullptr) return;
+  hand_over(&from);
+  become(thread.identity);
 }
 inline void arrive(stack_note&) noexcept {}
 inline void arrive_first(stack_note&) noexcept {}
 
-// The thread has used this very stack for its bookkeeping, so the fiber must know what the thread did. The
-// thread knows of other fibers only what their ends and the queues told it.
+// A fiber must know what the thread did, which has used this very stack for its bookkeeping; the thread
+// knows of other fibers only what their ends and the queues told it. A loop must know who had the stack
+// before.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_identity(stack_note& self) noexcept {
-  if (self.identity == nullptr) return;
+  if (self.identity == nullptr) return take_over(&self);
   hand_over(&self);
   become(self.identity);
   take_over(&self);
