@@ -355,7 +355,8 @@ TEST_CASE("exceptions survive parks and migrations", "[conformance][exceptions][
     });
     CHECK(wrong == 0);
     const auto total = rt.stats().total;
-    if (workers > 1) CHECK(total.migrations > total.polls / 2);
+    // Nearly all of them on a quiet machine; a loaded one may not run the other workers at all for a while.
+    if (workers > 1) CHECK(total.migrations > static_cast<std::uint64_t>(fibers));
   }
 }
 

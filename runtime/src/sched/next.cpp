@@ -68,15 +68,17 @@ fiber* scheduler::steal_somewhere(worker& w) noexcept {
   return nullptr;
 }
 
-// Every fiber that comes back to the worker it left is passed on, as long as somebody else may take it.
+// Every fiber that comes back to the worker it left is passed on, as long as somebody else may take it. Not for
+// ever: the others may all be busy, waiting for this very fiber.
 fiber* scheduler::next_in_chaos(worker& w) noexcept {
-  constexpr int patience = 64;
-  for (int tries = 0;; ++tries) {
+  const auto& clock = platform::steady_clock::instance();
+  const auto give_up = clock.now() + chaos_patience;
+  const auto me = static_cast<std::uint16_t>(w.index + 1);
+  for (;;) {
     fiber* f = nullptr;
     if (injection.take(&f, 1) == 0) return nullptr;
-    const auto me = static_cast<std::uint16_t>(w.index + 1);
     const bool moved = f->last_worker != me;
-    if (!moved && tries < patience && live.load(std::memory_order_relaxed) > 1) {
+    if (!moved && live.load(std::memory_order_relaxed) > 1 && clock.now() < give_up) {
       injection.put(f);
       signal(&w);
       ::sched_yield();

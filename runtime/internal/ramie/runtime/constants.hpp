@@ -42,6 +42,7 @@ inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
 inline constexpr unsigned sustained_negative_pressure = 500;  // monitor ticks
 inline constexpr int idle_spin_rounds = 64;
+inline constexpr std::chrono::nanoseconds chaos_patience = 300us;  // with workers that do not take a fiber over
 
 // Memory.
 inline constexpr std::size_t default_stack_size = 64 * 1024;
