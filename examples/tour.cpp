@@ -171,6 +171,7 @@ int main(int argc, char** argv) {
   const int scale = small ? 100 : 1;
   ramie::options one;
   one.workers = 1;
+  one.elastic = false;  // else a second worker would start on the million while the first still spawns it
   ramie::run(one, [&] {
     switching(5'000'000 / scale);
     million(1'000'000 / scale);
