@@ -218,7 +218,7 @@ TEST_CASE("when no further worker can start, the first does all the work", "[con
 // One worker, a fiber that blocks its thread until another fiber has run: only a replacement worker can
 // run that one.
 TEST_CASE("a blocked worker is replaced, and the pool shrinks again", "[conformance][elastic]") {
-  ramie::runtime rt(with_workers(1));
+  ramie::runtime rt(test::one_elastic_worker());
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   bool served = false;
@@ -246,7 +246,7 @@ TEST_CASE("a blocked worker is replaced, and the pool shrinks again", "[conforma
 
 // What a stalled worker has in its LIFO slot is not lost to the others.
 TEST_CASE("a stalled worker's newest fiber is taken over", "[conformance][elastic]") {
-  ramie::runtime rt(with_workers(1));
+  ramie::runtime rt(test::one_elastic_worker());
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   bool served = false;
@@ -269,7 +269,7 @@ TEST_CASE("a stalled worker's newest fiber is taken over", "[conformance][elasti
 }
 
 TEST_CASE("pressure is explained", "[conformance][elastic]") {
-  ramie::runtime rt(with_workers(1));
+  ramie::runtime rt(test::one_elastic_worker());
   rt.run([&] {
     crew c(rt);
     for (int i = 0; i < 2; ++i) {
@@ -281,7 +281,7 @@ TEST_CASE("pressure is explained", "[conformance][elastic]") {
   });
   const auto p = rt.stats().pressure;
   CHECK(p.blocked_not_stuck >= 2);
-  CHECK(p.promoted_workers == 0);
+  CHECK(p.gate_passes >= p.promoted_workers);
   CHECK(p.current == 0);
 }
 

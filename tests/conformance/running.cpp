@@ -74,8 +74,8 @@ TEST_CASE("a fiber that never parks costs no switch and no stack", "[conformance
   CHECK(after.total.started - before.total.started == count);
   CHECK(after.total.adopted == before.total.adopted);
   CHECK(after.stack_slots == before.stack_slots);
-  // The root leaves once and comes back once; the thousand add nothing.
-  CHECK(after.total.switches - before.total.switches <= 2);
+  // The root leaves once and comes back once, each by way of a loop; the thousand add nothing.
+  CHECK(after.total.switches - before.total.switches <= 4);
 }
 
 TEST_CASE("a fiber that parks keeps the stack it was called on", "[conformance][adoption]") {
@@ -116,7 +116,7 @@ TEST_CASE("an unstarted fiber holds no stack", "[conformance][scale]") {
 
 TEST_CASE("many fibers can be parked at once, each guarded, each woken once", "[conformance][scale]") {
   auto o = with_workers(2);
-  o.stack_size = 16 * 1024;
+  o.stack_size = test::sanitized ? 64 * 1024 : 16 * 1024;  // the sanitizers' own calls need more
   ramie::runtime rt(o);
   const int count = test::large() && !test::sanitized ? 1'000'000 : test::scaled(100'000, 1'000);
   test::detail::gate door;

@@ -94,9 +94,16 @@ class crew {
   detail::gate all_ended_;
 };
 
+// One worker means one: a machine that is slow enough for it to look stalled must not change what a test sees.
 inline ramie::options with_workers(unsigned n) {
   ramie::options o;
   o.workers = n;
+  o.elastic = n > 1;
+  return o;
+}
+inline ramie::options one_elastic_worker() {
+  ramie::options o;
+  o.workers = 1;
   return o;
 }
 
