@@ -26,9 +26,6 @@ inline void check_float_controls(const worker& w, const fiber& f) noexcept {
 }
 
 inline void scheduler::push_local(worker& w, fiber& f) noexcept {
-  if constexpr (platform::annotate::watches_stacks) {
-    if (w.ring.room() == 0) platform::annotate::take_over(&w.active.get()->note);  // shedding uses the stack
-  }
   w.ring.push(&f, w.overflow);
   signal(&w);
 }

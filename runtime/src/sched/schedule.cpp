@@ -31,7 +31,6 @@ void scheduler::schedule_outside(fiber& f) noexcept {
 }
 
 void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
-  if (by != nullptr) platform::annotate::take_over(&by->active.get()->note);  // starting a thread uses the stack
   const bool woke_one = seen.should_wake() && wake_somebody();
   // A worker woken from outside arms the monitor itself if it leaves anything queued (found_work).
   const bool needs_watching = by != nullptr || !woke_one;

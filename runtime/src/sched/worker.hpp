@@ -75,8 +75,7 @@ class xorshift {
   platform::owned<std::uint64_t> state_;
 };
 
-// Where a full ring sheds its older half. Lives in the worker, not on the stack of the moment, which
-// may be a fiber's that the thread has only just arrived on.
+// Where a full ring sheds its older half.
 struct shed_to_injection {
   worker& from;
   void put(fiber* f) noexcept;

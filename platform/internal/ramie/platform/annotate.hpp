@@ -7,10 +7,10 @@
 //
 // Identities under ThreadSanitizer. Scheduler code always runs as the OS thread; a fiber's own code
 // runs as the fiber. A switch leaves the fiber's identity before it jumps and takes it up again after
-// the arrival's bookkeeping. Fibers learn what their thread did, because they share a stack with it; the
-// thread does not learn what a fiber did that merely left. So a race between two live fibers that share a
-// worker is still a race. What changes hands on one worker without an atomic (a pooled frame, a pooled
-// stack) says so with hand_over / take_over.
+// the arrival's bookkeeping. Thread and fiber share a stack, so each learns what the other did when a fiber is
+// resumed. Fibers that take turns on one worker therefore look ordered once both have been resumed there; a
+// race between fibers on different workers, or before the resume, is still a race. What changes hands on
+// one worker without an atomic (a pooled frame, a pooled stack) says so with hand_over / take_over.
 //
 // ThreadSanitizer keeps one shadow call stack per identity: a function that is entered as one and left
 // as another would unbalance both, so such functions are marked RAMIE_SWITCHES_IDENTITY.

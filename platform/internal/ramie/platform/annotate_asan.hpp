@@ -15,7 +15,6 @@ namespace ramie::platform::annotate {
 
 // A suspended loop may own a fake stack that AddressSanitizer would never see again.
 inline constexpr bool may_trim_stacks = false;
-inline constexpr bool watches_stacks = false;
 
 struct stack_note {
   void* fake = nullptr;

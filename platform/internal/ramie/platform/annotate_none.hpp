@@ -16,7 +16,6 @@
 namespace ramie::platform::annotate {
 
 inline constexpr bool may_trim_stacks = true;
-inline constexpr bool watches_stacks = false;
 
 struct stack_note {
   unsigned valgrind_id = 0;

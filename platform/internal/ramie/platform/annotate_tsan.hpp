@@ -15,7 +15,6 @@
 namespace ramie::platform::annotate {
 
 inline constexpr bool may_trim_stacks = true;
-inline constexpr bool watches_stacks = true;
 
 struct stack_note {
   void* identity = nullptr;  // of the fiber suspended on this stack; null: a loop, which is nobody
@@ -44,24 +43,25 @@ RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_over(const void* object) n
   __tsan_acquire(const_cast<void*>(object));
 }
 
-// The thread does not learn what the leaving fiber did: what it touches on its behalf (word, ticket, stack
-// pointer) is atomic, and it keeps off the fiber's stack, but for rare errands that first take the note over.
+// Whoever leaves a stack says so; whoever arrives on it, as the thread, does its bookkeeping there and must know
+// what its last user did.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void leave(stack_note& from, const stack_note&,
                                                        const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();
   from.identity = self == thread.identity ? nullptr : self;
-  if (from.identity == nullptr) return;
   hand_over(&from);
-  become(thread.identity);
+  if (from.identity != nullptr) become(thread.identity);
 }
-inline void arrive(stack_note&) noexcept {}
-inline void arrive_first(stack_note&) noexcept {}
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void arrive(stack_note& self) noexcept {
+  take_over(&self);
+}
+RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void arrive_first(stack_note& self) noexcept {
+  take_over(&self);
+}
 
-// A fiber must know what the thread did, which has used this very stack for its bookkeeping; the thread
-// knows of other fibers only what their ends and the queues told it. A loop must know who had the stack
-// before.
+// The fiber, in turn, must know what the thread did there.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_identity(stack_note& self) noexcept {
-  if (self.identity == nullptr) return take_over(&self);
+  if (self.identity == nullptr) return;
   hand_over(&self);
   become(self.identity);
   take_over(&self);

@@ -79,7 +79,6 @@ RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stac
   auto* here = static_cast<thread_anchor*>(landed.data);
   here->leaving->resume_point = landed.from;
   annotate::arrive_first(self.note);
-  annotate::take_over(&self.note);
   *here->exceptions = {nullptr, 0};
   on_arrival(here);
   return here;
