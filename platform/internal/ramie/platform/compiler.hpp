@@ -4,8 +4,6 @@
 
 #define RAMIE_NOINLINE [[gnu::noinline]]
 #define RAMIE_ALWAYS_INLINE [[gnu::always_inline]] inline
-#define RAMIE_LIKELY(x) __builtin_expect(!!(x), 1)
-#define RAMIE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #if defined(__SANITIZE_THREAD__)
 #define RAMIE_TSAN 1
@@ -21,12 +19,6 @@
 #if __has_feature(address_sanitizer)
 #define RAMIE_ASAN 1
 #endif
-#endif
-
-#if defined(__clang__)
-#define RAMIE_NO_SANITIZE_THREAD __attribute__((no_sanitize("thread")))
-#else
-#define RAMIE_NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
 #endif
 
 // A chain of calls around a context switch mispredicts one return per link: the return stack of the

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include <ramie/platform/context.hpp>
