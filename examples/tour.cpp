@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
-// A short tour of what ramie's core does. It grows with the library; `--small` is the size for tests.
+// A short tour of what ramie does. It grows with the library; `--small` is the size for tests.
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
-#include <ramie/cancel.hpp>
-#include <ramie/runtime.hpp>
-#include <ramie/runtime/cancel_scope.hpp>
-#include <ramie/runtime/gate.hpp>
-#include <ramie/runtime/spawn.hpp>
-#include <ramie/this_fiber.hpp>
+#include <ramie/ramie.hpp>
+#include <ramie/runtime/gate.hpp>  // until there are channels to wait on
 
 namespace {
 
-using namespace ramie::detail;
 using stopwatch = std::chrono::steady_clock;
 
 double seconds_since(stopwatch::time_point start) {
@@ -37,131 +36,115 @@ void chapter(const char* title) {
   std::printf("\n%s%s%s\n", terminal ? "\033[1;36m" : "", title, terminal ? "\033[0m" : "");
 }
 
-// Many fibers that do the same, and a way to wait for them.
-class troupe {
- public:
-  using part = void (*)(void*);
-  troupe(part p, void* stage) : part_(p), stage_(stage) {}
-
-  void spawn(cancel_scope& scope) {
-    live_.fetch_add(1, std::memory_order_relaxed);
-    ramie::detail::spawn(ops, this, scope);
-  }
-  void join() {
-    static const wait_reason why{"tour"};
-    if (live_.fetch_sub(1, std::memory_order_acq_rel) != 1) ended_.wait(why, cancellable::no);
-  }
-  [[nodiscard]] int cancelled() const { return cancelled_.load(); }
-
- private:
-  static fiber_end run(void* self) noexcept {
-    auto& t = *static_cast<troupe*>(self);
-    try {
-      t.part_(t.stage_);
-      return fiber_end::done;
-    } catch (const ramie::cancelled&) {
-      t.cancelled_.fetch_add(1, std::memory_order_relaxed);
-      return fiber_end::cancelled;
-    }
-  }
-  static void discard(void*, discard_cause) noexcept {}
-  static void retire(void* self, bool) noexcept {
-    auto& t = *static_cast<troupe*>(self);
-    if (t.live_.fetch_sub(1, std::memory_order_acq_rel) == 1) t.ended_.open();
-  }
-  static constexpr fiber_ops ops{run, discard, retire};
-
-  part part_;
-  void* stage_;
-  std::atomic<int> live_{1};
-  std::atomic<int> cancelled_{0};
-  gate ended_;
-};
-
-void million(int count) {
-  chapter("A million fibers");
-  const double before = resident_megabytes();
-  std::atomic<long> sum{0};
-  troupe all([](void* s) { static_cast<std::atomic<long>*>(s)->fetch_add(1, std::memory_order_relaxed); }, &sum);
-  cancel_scope scope;
-  auto start = stopwatch::now();
-  for (int i = 0; i < count; ++i) all.spawn(scope);
-  const double spawned = seconds_since(start);
-  const double peak = resident_megabytes();
-  all.join();
-  std::printf("  spawned %d in %.0f ms, all finished after %.0f ms: %.0f ns a fiber, %.0f MB at most\n", count,
-              spawned * 1e3, seconds_since(start) * 1e3, seconds_since(start) * 1e9 / count, peak - before);
-  std::printf("  (a fiber that never waits is a function call: it never gets a stack of its own)\n");
+void wait_at(ramie::detail::gate& door) {
+  static const ramie::detail::wait_reason why{"tour door"};
+  door.wait(why);
 }
 
-void parked(int count) {
-  chapter("Many fibers asleep at once");
-  struct stage {
-    gate door;
-    std::atomic<int> inside{0};
-  } s;
-  troupe all(
-      [](void* p) {
-        static const wait_reason why{"tour door"};
-        auto& here = *static_cast<stage*>(p);
-        here.inside.fetch_add(1, std::memory_order_relaxed);
-        here.door.wait(why);
-      },
-      &s);
-  cancel_scope scope;
-  const double before = resident_megabytes();
-  auto start = stopwatch::now();
-  for (int i = 0; i < count; ++i) all.spawn(scope);
-  while (s.inside.load() != count) ramie::yield();
-  const double asleep = seconds_since(start);
-  const double bytes = (resident_megabytes() - before) * 1e6 / count;
-  start = stopwatch::now();
-  s.door.open();
-  all.join();
-  std::printf("  %d parked in %.0f ms, %.0f bytes each with a guard page, woken and finished in %.0f ms\n", count,
-              asleep * 1e3, bytes, seconds_since(start) * 1e3);
-}
-
-void switching(int rounds) {
+void taking_turns(int rounds) {
   chapter("Taking turns");
-  struct stage {
-    int rounds;
-  } s{rounds};
-  troupe two(
-      [](void* p) {
-        for (int i = static_cast<stage*>(p)->rounds; i > 0; --i) ramie::yield();
-      },
-      &s);
-  cancel_scope scope;
+  const auto turns = [rounds] {
+    for (int i = 0; i < rounds; ++i) ramie::yield();
+  };
   const auto start = stopwatch::now();
-  two.spawn(scope);
-  two.spawn(scope);
-  two.join();
+  ramie::join_all(turns, turns);
   std::printf("  two fibers, %d turns each: %.1f ns a turn\n", rounds, seconds_since(start) * 1e9 / rounds / 2);
 }
 
-void cancelling(int count) {
-  chapter("Cancellation");
-  struct stage {
-    gate never;
-    std::atomic<int> inside{0};
-  } s;
-  troupe all(
-      [](void* p) {
-        static const wait_reason why{"tour never"};
-        auto& here = *static_cast<stage*>(p);
-        here.inside.fetch_add(1);
-        here.never.wait(why);
-      },
-      &s);
-  cancel_scope scope;
-  for (int i = 0; i < count; ++i) all.spawn(scope);
-  while (s.inside.load() != count) ramie::yield();
-  const auto start = stopwatch::now();
-  scope.cancel({ramie::cancel_kind::requested, "the tour is over", ramie::source_location::current(), 0});
-  all.join();
-  std::printf("  %d fibers waited for ever; one cancel unwound %d of them in %.1f ms\n", count, all.cancelled(),
+void a_million(int count) {
+  chapter("A fiber that never waits never needs a stack");
+  const double before = resident_megabytes();
+  auto start = stopwatch::now();
+  ramie::nursery n;
+  for (int i = 0; i < count; ++i) n.spawn([] {});
+  const double spawned = seconds_since(start);
+  const double bytes = (resident_megabytes() - before) * 1e6 / count;
+  start = stopwatch::now();
+  n.join();
+  std::printf("  %d spawned in %.0f ms, %.0f bytes each; run and joined in %.0f ms\n", count, spawned * 1e3, bytes,
               seconds_since(start) * 1e3);
+}
+
+long fib(int n) {
+  if (n < 2) return n;
+  ramie::nursery scope;
+  auto half = scope.spawn([n] { return fib(n - 1); });
+  const long other = fib(n - 2);
+  scope.join();
+  return half.get() + other;
+}
+
+void fork_and_join(int n) {
+  chapter("Fork and join: a nursery at every level");
+  const auto start = stopwatch::now();
+  const long result = fib(n);
+  std::printf("  fib(%d) = %ld in %.0f ms\n", n, result, seconds_since(start) * 1e3);
+}
+
+void asleep(int count) {
+  chapter("Many fibers asleep at once");
+  ramie::detail::gate door;
+  std::atomic<int> inside{0};
+  const double before = resident_megabytes();
+  auto start = stopwatch::now();
+  ramie::nursery n;
+  for (int i = 0; i < count; ++i) {
+    n.spawn([&] {
+      inside.fetch_add(1, std::memory_order_relaxed);
+      wait_at(door);
+    });
+  }
+  while (inside.load() != count) ramie::yield();
+  const double parked = seconds_since(start);
+  const double bytes = (resident_megabytes() - before) * 1e6 / count;
+  start = stopwatch::now();
+  door.open();
+  n.join();
+  std::printf("  %d parked in %.0f ms, %.0f bytes each with a guard page, woken and joined in %.0f ms\n", count,
+              parked * 1e3, bytes, seconds_since(start) * 1e3);
+}
+
+void failing() {
+  chapter("One fails, all unwind, nobody is left behind");
+  ramie::detail::gate never;
+  std::atomic<int> unwound{0};
+  struct witness {
+    std::atomic<int>& count;
+    ~witness() { count.fetch_add(1); }
+  };
+  try {
+    ramie::with_nursery([&](ramie::nursery& n) {
+      for (int i = 0; i < 1'000; ++i) {
+        n.spawn([&] {
+          const witness w{unwound};
+          wait_at(never);
+        });
+      }
+      n.spawn({.name = "the unlucky one"}, [] { throw std::runtime_error("no more ink"); });
+      wait_at(never);  // the owner's own code is part of the scope
+    });
+  } catch (const std::runtime_error& e) {
+    std::printf("  caught \"%s\"; %d waiting siblings had been unwound by then\n", e.what(), unwound.load());
+  }
+}
+
+void in_time() {
+  chapter("Deadlines");
+  ramie::detail::gate never;
+  const auto start = stopwatch::now();
+  const bool done = ramie::with_timeout(std::chrono::milliseconds(20), [&] { wait_at(never); });
+  std::printf("  a wait for what never comes, bounded to 20 ms: %s after %.0f ms\n", done ? "done" : "timed out",
+              seconds_since(start) * 1e3);
+  const std::string winner = ramie::race(
+      [&]() -> std::string {
+        wait_at(never);
+        return "the hare";
+      },
+      []() -> std::string {
+        for (int i = 0; i < 10; ++i) ramie::yield();
+        return "the tortoise";
+      });
+  std::printf("  the race went to %s\n", winner.c_str());
 }
 
 }  // namespace
@@ -173,12 +156,14 @@ int main(int argc, char** argv) {
   one.workers = 1;
   one.elastic = false;  // else a second worker would start on the million while the first still spawns it
   ramie::run(one, [&] {
-    switching(5'000'000 / scale);
-    million(1'000'000 / scale);
+    taking_turns(5'000'000 / scale);
+    a_million(1'000'000 / scale);
   });
   ramie::run([&] {
-    parked(200'000 / scale);
-    cancelling(50'000 / scale);
+    fork_and_join(small ? 20 : 32);
+    asleep(200'000 / scale);
+    failing();
+    in_time();
   });
   std::printf("\nramie %s – tools/test shows that it holds.\n", ramie::version_string);
   return 0;

@@ -5,22 +5,14 @@
 //
 // Floors: a switch of raw fcontexts, an uncontended fetch_add. The figures of docs/performance.md are
 // scaled by them: must and aim are told for a switch of 4.7 ns and an RMW of 6.0 ns.
-#include <algorithm>
-#include <atomic>
-#include <boost/context/detail/fcontext.hpp>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include <ramie/runtime.hpp>
 #include <ramie/runtime/gate.hpp>
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/this_fiber.hpp>
 #include <sched/scheduler.hpp>
+#include <support/rows.hpp>
 
 #if defined(HAVE_BOOST_FIBER)
 #include <boost/fiber/all.hpp>
@@ -29,35 +21,8 @@
 namespace {
 
 using namespace ramie::detail;
-using stopwatch = std::chrono::steady_clock;
-
-double ns_each(long operations, stopwatch::time_point start) {
-  return std::chrono::duration<double, std::nano>(stopwatch::now() - start).count() / static_cast<double>(operations);
-}
-
-// Floors ------------------------------------------------------------------------------------------------
-
-double raw_switch() {
-  namespace context = boost::context::detail;
-  constexpr long rounds = 2'000'000;
-  static char stack[64 * 1024];
-  context::transfer_t there{context::make_fcontext(stack + sizeof stack, sizeof stack,
-                                                   [](context::transfer_t t) {
-                                                     for (;;) t = context::jump_fcontext(t.fctx, nullptr);
-                                                   }),
-                            nullptr};
-  const auto start = stopwatch::now();
-  for (long i = 0; i < rounds; ++i) there = context::jump_fcontext(there.fctx, nullptr);
-  return ns_each(2 * rounds, start);
-}
-
-double raw_rmw() {
-  constexpr long rounds = 5'000'000;
-  std::atomic<long> word{0};
-  const auto start = stopwatch::now();
-  for (long i = 0; i < rounds; ++i) word.fetch_add(1);
-  return ns_each(rounds, start);
-}
+using bench::ns_each;
+using bench::stopwatch;
 
 // ramie -------------------------------------------------------------------------------------------------
 
@@ -71,21 +36,21 @@ ramie::options one_worker() {
 }
 
 // Fibers that all run one function; the last to end opens the gate.
-struct batch {
+struct batch : fiber_record {
   void (*body)(batch&) = nullptr;
   long n = 0;
   int live = 0;
   gate ended;
   void* extra = nullptr;
 
-  static fiber_end run(void* self) noexcept {
-    auto& b = *static_cast<batch*>(self);
+  static fiber_end run(fiber_record& self) noexcept {
+    auto& b = static_cast<batch&>(self);
     b.body(b);
     return fiber_end::done;
   }
-  static void discard(void*, discard_cause) noexcept {}
-  static void retire(void* self, bool) noexcept {
-    auto& b = *static_cast<batch*>(self);
+  static void discard(fiber_record&, discard_cause) noexcept {}
+  static void retire(fiber_record& self, cancel_scope&, const cancel_scope*) noexcept {
+    auto& b = static_cast<batch&>(self);
     if (--b.live == 0) b.ended.open();
   }
   static constexpr fiber_ops ops{run, discard, retire};
@@ -101,7 +66,7 @@ double ramie_yield(int fibers, long turns) {
       for (long i = 0; i < self.n; ++i) ramie::yield();
     };
     const auto start = stopwatch::now();
-    for (int i = 0; i < fibers; ++i) spawn(batch::ops, &b, rt.internals().root_scope);
+    for (int i = 0; i < fibers; ++i) spawn(batch::ops, b, rt.internals().root_scope);
     b.ended.wait(waits);
     return ns_each(fibers * turns, start);
   });
@@ -173,8 +138,8 @@ double ramie_hand_off() {
       }
     };
     const auto start = stopwatch::now();
-    spawn(batch::ops, &ping, rt.internals().root_scope);
-    spawn(batch::ops, &pong, rt.internals().root_scope);
+    spawn(batch::ops, ping, rt.internals().root_scope);
+    spawn(batch::ops, pong, rt.internals().root_scope);
     ping.ended.wait(waits);
     pong.ended.wait(waits);
     return ns_each(2 * rounds, start);
@@ -190,7 +155,7 @@ double ramie_spawn(int at_once) {
       batch b;
       b.live = at_once;
       b.body = [](batch&) {};
-      for (int i = 0; i < at_once; ++i) spawn(batch::ops, &b, rt.internals().root_scope);
+      for (int i = 0; i < at_once; ++i) spawn(batch::ops, b, rt.internals().root_scope);
       b.ended.wait(waits);
     }
     return ns_each(total, start);
@@ -252,30 +217,11 @@ double boost_spawn(int at_once) {
 }
 #endif
 
-using workload = std::function<double()>;
-
-struct row {
-  const char* name;
-  double must, aim;    // at the reference floors; 0: a floor
-  int switches, rmws;  // of the path: how the floors of this run scale must and aim
-  workload ramie, boost;
-  std::vector<double> ours, theirs;
-
-  row(const char* n, double m, double a, int s, int r, workload us, workload them = {})
-      : name(n), must(m), aim(a), switches(s), rmws(r), ramie(std::move(us)), boost(std::move(them)) {}
-};
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 7;
-  workload their_two, their_thousand, their_hand_off, their_spawn, their_batch;
+  bench::workload their_two, their_thousand, their_hand_off, their_spawn, their_batch;
 #if defined(HAVE_BOOST_FIBER)
   their_two = [] { return boost_yield(2, 200'000); };
   their_thousand = [] { return boost_yield(1'000, 300); };
@@ -283,40 +229,11 @@ int main(int argc, char** argv) {
   their_spawn = [] { return boost_spawn(100); };
   their_batch = [] { return boost_spawn(1'000); };
 #endif
-  const workload two = [] { return ramie_yield(2, 1'000'000); };
-  const workload thousand = [] { return ramie_yield(1'000, 2'000); };
-  std::vector<row> rows;
-  rows.emplace_back("raw fcontext switch", 0, 0, 1, 0, raw_switch);
-  rows.emplace_back("uncontended RMW", 0, 0, 0, 1, raw_rmw);
-  rows.emplace_back("yield, 2 fibers", 30, 18, 1, 1, two, their_two);
-  rows.emplace_back("yield, 1000 fibers", 34, 24, 1, 1, thousand, their_thousand);
-  rows.emplace_back("park + wake hand-off", 50, 35, 1, 4, ramie_hand_off, their_hand_off);
-  rows.emplace_back(
-      "spawn + finish, 100 at once", 40, 28, 0, 1, [] { return ramie_spawn(100); }, their_spawn);
-  rows.emplace_back(
-      "spawn + finish, 1000 at once", 40, 28, 0, 1, [] { return ramie_spawn(1'000); }, their_batch);
-  for (int r = 0; r < rounds; ++r) {
-    for (auto& w : rows) {
-      w.ours.push_back(w.ramie());
-      if (w.boost) w.theirs.push_back(w.boost());
-    }
-    std::fprintf(stderr, "\rround %d of %d", r + 1, rounds);
-  }
-  std::fprintf(stderr, "\r%*s\r", 30, "");
-  const double raw = median(rows[0].ours), rmw = median(rows[1].ours);
-  std::printf("%-30s %8s %8s %12s %10s %8s %8s\n", "ns, median", "ramie", "best", "x raw switch", "Boost", "must",
-              "aim");
-  for (const auto& w : rows) {
-    const double ours = median(w.ours);
-    std::printf("%-30s %8.1f %8.1f %12.1f", w.name, ours, *std::min_element(w.ours.begin(), w.ours.end()), ours / raw);
-    if (!w.theirs.empty()) {
-      std::printf(" %10.1f", median(w.theirs));
-    } else {
-      std::printf(" %10s", "");
-    }
-    const double scale = (w.switches * raw + w.rmws * rmw) / (w.switches * 4.7 + w.rmws * 6.0);
-    if (w.must > 0) std::printf(" %8.1f %8.1f", w.must * scale, w.aim * scale);
-    std::printf("\n");
-  }
-  std::printf("must and aim are scaled by what this run's floors make of the switches and RMWs of each path\n");
+  std::vector<bench::row> rows;
+  rows.push_back({"yield, 2 fibers", 30, 18, 1, 1, {[] { return ramie_yield(2, 1'000'000); }, their_two}});
+  rows.push_back({"yield, 1000 fibers", 34, 24, 1, 1, {[] { return ramie_yield(1'000, 2'000); }, their_thousand}});
+  rows.push_back({"park + wake hand-off", 50, 35, 1, 4, {ramie_hand_off, their_hand_off}});
+  rows.push_back({"spawn + finish, 100 at once", 40, 28, 0, 1, {[] { return ramie_spawn(100); }, their_spawn}});
+  rows.push_back({"spawn + finish, 1000 at once", 40, 28, 0, 1, {[] { return ramie_spawn(1'000); }, their_batch}});
+  bench::run_table(std::move(rows), {"ramie", "Boost.Fiber"}, rounds);
 }

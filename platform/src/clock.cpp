@@ -13,6 +13,18 @@ const steady_clock& steady_clock::instance() noexcept {
 void virtual_clock::advance(nanoseconds by) noexcept {
   if (by.count() < 0) fatal("virtual_clock::advance by a negative time. Time only goes forward.");
   elapsed_.fetch_add(by.count(), std::memory_order_acq_rel);  // pairs with the acquire in now()
+  std::lock_guard hold(mutex_);
+  for (clock_listener* const l : listeners_) l->time_passed();
+}
+
+void virtual_clock::subscribe(clock_listener& listener) {
+  std::lock_guard hold(mutex_);
+  listeners_.push_back(&listener);
+}
+
+void virtual_clock::unsubscribe(clock_listener& listener) noexcept {
+  std::lock_guard hold(mutex_);
+  std::erase(listeners_, &listener);
 }
 
 }  // namespace ramie::platform

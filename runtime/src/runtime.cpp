@@ -14,6 +14,7 @@
 #include <ramie/runtime/gate.hpp>
 
 #include "sched/scheduler.hpp"
+#include "task/extras.hpp"
 
 namespace ramie::detail {
 
@@ -27,44 +28,48 @@ void report_overflow(std::size_t promised) noexcept {
       f == nullptr
           ? std::snprintf(text, sizeof text, "ramie: fatal: stack overflow outside a fiber.\n")
           : std::snprintf(text, sizeof text,
-                          "ramie: fatal: stack overflow in fiber #%u, spawned at %s:%u in %s, whose stack is %zu KiB. "
+                          "ramie: fatal: stack overflow in fiber #%u '%s', spawned at %s:%u in %s, whose stack is %zu KiB. "
                           "Give it more: options.stack_size, or the stack size of its spawn.\n",
-                          f->number, f->site.file_name(), static_cast<unsigned>(f->site.line()),
+                          f->number, name_in(f->record), f->site.file_name(), static_cast<unsigned>(f->site.line()),
                           f->site.function_name(), promised / 1024);
   const auto size = static_cast<std::size_t>(length) < sizeof text ? static_cast<std::size_t>(length) : sizeof text - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size);
 }
 
 // One call of run(): lives on the caller's stack until the gate opens.
-struct root_call {
+struct root_call : fiber_record {
   void (*call)(void*);
   void* data;
   std::exception_ptr failure;
   gate ended;
 
-  static fiber_end run(void* self) noexcept {
-    auto& root = *static_cast<root_call*>(self);
+  root_call(void (*f)(void*), void* argument) : call(f), data(argument) {}
+
+  static fiber_end run(fiber_record& self) noexcept {
+    auto& root = static_cast<root_call&>(self);
     try {
       root.call(root.data);
       return fiber_end::done;
-    } catch (const cancelled&) {
-      root.failure = std::current_exception();
+    } catch (const cancelled& c) {
+      root.failure = c.cause() != nullptr ? c.cause() : std::current_exception();
       return fiber_end::cancelled;
     } catch (...) {
       root.failure = std::current_exception();
       return fiber_end::done;
     }
   }
-  static void discard(void* self, discard_cause why) noexcept {
-    auto& root = *static_cast<root_call*>(self);
+  static void discard(fiber_record& self, discard_cause why) noexcept {
+    auto& root = static_cast<root_call&>(self);
     try {
       if (why == discard_cause::no_stack) throw stack_exhausted();
-      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0}), nullptr);
+      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0, {}, {}}), nullptr);
     } catch (...) {
       root.failure = std::current_exception();
     }
   }
-  static void retire(void* self, bool) noexcept { static_cast<root_call*>(self)->ended.open(); }
+  static void retire(fiber_record& self, cancel_scope&, const cancel_scope*) noexcept {
+    static_cast<root_call&>(self).ended.open();
+  }
 
   static constexpr fiber_ops ops{run, discard, retire};
 };
@@ -144,21 +149,21 @@ void runtime::run_root(void (*call)(void*), void* data, source_location site) {
     throw usage_error("ramie: run() inside a fiber. Spawn into a nursery instead, or call the function directly.");
   }
   (void)detail::self();  // if this thread's proxy can't be had, say so before there is a fiber
-  detail::root_call root{call, data, nullptr, {}};
+  detail::root_call root(call, data);
   const auto stack = platform::promised_bytes(scheduler_->root_class);
   struct presence {
     roots& all;
     explicit presence(roots& r) : all(r) { all.enter(); }
     ~presence() { all.leave(); }
   } const here(*roots_);
-  detail::spawn(detail::root_call::ops, &root, scheduler_->root_scope, stack, site);
+  detail::spawn(detail::root_call::ops, root, scheduler_->root_scope, stack, site);
   root.ended.wait(detail::waits_for_root);
   if (root.failure) std::rethrow_exception(std::move(root.failure));
 }
 
 void runtime::shutdown(source_location where) noexcept {
   const auto* const f = detail::current_fiber();
-  scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0});
+  scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0, {}, {}});
 }
 
 runtime_stats runtime::stats() const {

@@ -76,14 +76,15 @@ TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][m
 TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {
   if (test::sanitized || test::under_valgrind()) return;
   const auto end = test::in_child([] {
-    static constexpr fiber_ops waits_in_retire{[](void*) noexcept { return fiber_end::done; },
-                                               [](void*, discard_cause) noexcept {},
-                                               [](void*, bool) noexcept {
+    static constexpr fiber_ops waits_in_retire{[](fiber_record&) noexcept { return fiber_end::done; },
+                                               [](fiber_record&, discard_cause) noexcept {},
+                                               [](fiber_record&, cancel_scope&, const cancel_scope*) noexcept {
                                                  gate never;
                                                  test::wait_at(never);
                                                }};
     ramie::runtime rt(with_workers(1));
-    spawn(waits_in_retire, nullptr, rt.internals().root_scope);
+    fiber_record nobody;
+    spawn(waits_in_retire, nobody, rt.internals().root_scope);
     for (;;) ::pause();
   });
   CHECK(end.signal == SIGABRT);
@@ -387,18 +388,22 @@ TEST_CASE("spawning, yielding, parking and waking allocate nothing in steady sta
   auto o = with_workers(1);
   o.elastic = false;
   ramie::runtime rt(o);
-  static constexpr fiber_ops nothing{[](void*) noexcept {
-                                       ramie::yield();
-                                       return fiber_end::done;
-                                     },
-                                     [](void*, discard_cause) noexcept {},
-                                     [](void* left, bool) noexcept { --*static_cast<int*>(left); }};
+  struct tally : fiber_record {
+    int left = 500;
+  };
+  static constexpr fiber_ops nothing{
+      [](fiber_record&) noexcept {
+        ramie::yield();
+        return fiber_end::done;
+      },
+      [](fiber_record&, discard_cause) noexcept {},
+      [](fiber_record& t, cancel_scope&, const cancel_scope*) noexcept { --static_cast<tally&>(t).left; }};
   std::uint64_t allocated = 99;
   rt.run([&] {
     const auto round = [&] {
-      int left = 500;
-      for (int i = 0; i < 500; ++i) spawn(nothing, &left, rt.internals().root_scope);
-      while (left != 0) ramie::yield();
+      tally t;
+      for (int i = 0; i < 500; ++i) spawn(nothing, t, rt.internals().root_scope);
+      while (t.left != 0) ramie::yield();
     };
     round();
     round();

@@ -32,7 +32,7 @@ class crew {
     auto work = std::make_unique<job<F>>(std::move(f), *this);
     live_.fetch_add(1, std::memory_order_relaxed);
     try {
-      detail::spawn(job<F>::ops, work.get(), scope_, stack, site);
+      detail::spawn(job<F>::ops, *work, scope_, stack, site);
       (void)work.release();
     } catch (...) {
       live_.fetch_sub(1, std::memory_order_relaxed);
@@ -57,13 +57,13 @@ class crew {
 
  private:
   template <class F>
-  struct job {
+  struct job : detail::fiber_record {
     F f;
     crew& owner;
     job(F&& work, crew& c) : f(std::move(work)), owner(c) {}
 
-    static detail::fiber_end run(void* self) noexcept {
-      auto& j = *static_cast<job*>(self);
+    static detail::fiber_end run(detail::fiber_record& self) noexcept {
+      auto& j = static_cast<job&>(self);
       try {
         j.f();
         j.owner.ran_.fetch_add(1, std::memory_order_relaxed);
@@ -75,13 +75,13 @@ class crew {
       }
       return detail::fiber_end::done;
     }
-    static void discard(void* self, detail::discard_cause why) noexcept {
-      crew& c = static_cast<job*>(self)->owner;
+    static void discard(detail::fiber_record& self, detail::discard_cause why) noexcept {
+      crew& c = static_cast<job&>(self).owner;
       (why == detail::discard_cause::no_stack ? c.no_stack_ : c.never_started_).fetch_add(1, std::memory_order_relaxed);
     }
-    static void retire(void* self, bool) noexcept {
-      crew& c = static_cast<job*>(self)->owner;
-      delete static_cast<job*>(self);
+    static void retire(detail::fiber_record& self, detail::cancel_scope&, const detail::cancel_scope*) noexcept {
+      crew& c = static_cast<job&>(self).owner;
+      delete static_cast<job*>(&self);
       if (c.live_.fetch_sub(1, std::memory_order_acq_rel) == 1) c.all_ended_.open();
     }
     static constexpr detail::fiber_ops ops{run, discard, retire};

@@ -8,6 +8,8 @@
 
 namespace ramie::inline v0 {
 
+class manual_clock;
+
 // Workers used when nothing is said: one per processor this process may run on.
 [[nodiscard]] unsigned default_workers() noexcept;
 
@@ -34,6 +36,9 @@ struct options {
   bool elastic = true;
 
   std::optional<chaos_mode> chaos;
+
+  // Where deadlines take the time from; null: the machine's steady clock. Must outlive the runtime.
+  manual_clock* clock = nullptr;
 };
 
 }  // namespace ramie::inline v0

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include <ramie/version.hpp>
 
@@ -20,6 +22,13 @@ namespace this_fiber {
 // The fiber's number, unique among the live fibers of its runtime and shown in messages; 0 on a plain
 // thread. Not a cancellation point.
 [[nodiscard]] std::uint32_t number();
+
+// The name given by spawn or set_name, or "". Not a cancellation point. Of the calling fiber or plain thread.
+[[nodiscard]] std::string name();
+
+// Shown in messages and reports. Before others may know the fiber, best as its first step: the name must not change
+// while somebody describes it. Not a cancellation point. Throws std::bad_alloc.
+void set_name(std::string_view name);
 
 }  // namespace this_fiber
 

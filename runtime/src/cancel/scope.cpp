@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <sched.h>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 
 #include <ramie/error.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
+#include <ramie/runtime/report.hpp>
+#include <ramie/runtime/spawn.hpp>
 
 #include "../sched/scheduler.hpp"
 #include "../wait/wake.hpp"
@@ -26,29 +30,42 @@ void scope_list::remove(scope_link& link) noexcept {
   link.previous = link.next = nullptr;
 }
 
-cancel_scope::cancel_scope(role as) : scheduler_(self().owner), parent_(self().scope), owner_(&self()), role_(as) {
-  if (owner_->is_proxy() && role_ != role::shield) {
-    throw usage_error("ramie: a cancel scope outside a fiber. Open it inside run().");
+cancel_scope::cancel_scope(role as, source_location site) : role_(as) {
+  const whereabouts at = look_around();
+  if (at.self == nullptr) {
+    fiber& proxy = self();  // fatal in the scheduler's own code
+    if (role_ != role::shield) throw usage_error("ramie: a cancel scope outside a fiber. Open it inside run().");
+    owner_ = &proxy;
+    parent_ = proxy.scope;
+    proxy.scope = this;
+    return;
   }
-  owner_->scope = this;
+  open(at, site);
 }
 
-cancel_scope::cancel_scope(scheduler& of) noexcept
-    : scheduler_(&of), parent_(nullptr), owner_(nullptr), role_(role::ordinary) {}
+cancel_scope::cancel_scope(scheduler& of) noexcept : scheduler_(&of) {}
 
-cancel_scope::~cancel_scope() {
+void cancel_scope::close() noexcept {
   if (owner_ == nullptr) return;
   if (owner_->scope != this || &self() != owner_) {
-    platform::fatal("a cancel scope of fiber #%u was not destroyed in the block and fiber that made it.",
-                    owner_->number);
+    platform::fatal("a cancel scope of %s was not closed in the block and fiber that opened it.",
+                    describe(*owner_).c_str());
   }
   owner_->scope = parent_;
-  if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = false;
   if (linked_.load(std::memory_order_relaxed)) {
     std::lock_guard hold(parent_->lock_);
     scope_list::remove(*this);
+    linked_.store(false, std::memory_order_relaxed);
   }
   while (pins_.load(std::memory_order_acquire) != 0) ::sched_yield();  // a sweep is looking at us
+  if (requested_.load(std::memory_order_relaxed)) {
+    owner_->cancel_delivered = 0;
+    requested_.store(false, std::memory_order_relaxed);
+    owner_told_ = false;
+    reason_.reset();
+  }
+  stop_ = nullptr;  // no sweep can find us any more
+  owner_ = nullptr;
 }
 
 cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {
@@ -63,6 +80,14 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
   return nullptr;
 }
 
+cancel_scope* cancel_scope::effective_below(cancel_scope* from, const cancel_scope& limit) noexcept {
+  cancel_scope* outermost = nullptr;
+  for (cancel_scope* s = from; s != &limit && s != nullptr && s->role_ != role::shield; s = s->parent_) {
+    if (s->cancel_requested()) outermost = s;
+  }
+  return outermost;
+}
+
 bool cancel_scope::cancel(cancel_reason reason) noexcept {
   std::shared_ptr<const cancel_reason> shared;
   try {
@@ -70,7 +95,7 @@ bool cancel_scope::cancel(cancel_reason reason) noexcept {
   } catch (const std::bad_alloc&) {
     shared = scheduler_->unexplained;
   }
-  // The owner may wake, unwind and destroy this scope while we still sweep: it waits for the pin.
+  // The owner may wake, unwind and close this scope while we still sweep: it waits for the pin.
   pins_.fetch_add(1, std::memory_order_relaxed);
   const bool first = cancel_once(std::move(shared));
   pins_.fetch_sub(1, std::memory_order_release);
@@ -78,21 +103,31 @@ bool cancel_scope::cancel(cancel_reason reason) noexcept {
 }
 
 bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept {
-  std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
-  if (requested_.load(std::memory_order_relaxed)) return false;
-  reason_ = std::move(shared);
-  requested_.store(true, std::memory_order_release);                 // 1
-  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  sweep();  // 3
+  cancel_scope* to_stop = nullptr;
+  {
+    std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
+    if (requested_.load(std::memory_order_relaxed)) return false;
+    reason_ = std::move(shared);
+    requested_.store(true, std::memory_order_release);                 // 1
+    scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    sweep(to_stop);  // 3
+  }
+  stop_all(to_stop);
   return true;
 }
 
-void cancel_scope::sweep() noexcept {
+void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
   if (owner_ != nullptr) wake_for_cancel(*owner_);
   sweep_next_ = nullptr;
   for (cancel_scope *s = this, *more = nullptr; s != nullptr; s = more) {
     more = s->sweep_next_;
+    if (s->stop_ != nullptr) {  // taken once: from here on the links are this sweep's own
+      s->pins_.fetch_add(1, std::memory_order_relaxed);
+      s->stop_taken_ = std::exchange(s->stop_, nullptr);
+      s->stop_next_ = to_stop;
+      to_stop = s;
+    }
     {
       std::lock_guard hold(s->lock_);
       for (scope_link* l = s->fibers_.first(); l != s->fibers_.end(); l = l->next) wake_for_cancel(fiber::of_link(*l));
@@ -104,8 +139,31 @@ void cancel_scope::sweep() noexcept {
         more = &child;
       }
     }
-    if (s != this) s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with the destructor's wait
+    if (s != this) s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with close()
   }
+}
+
+// The callbacks may do anything, even end the scope: it is let go first.
+void cancel_scope::stop_all(cancel_scope* first) noexcept {
+  while (first != nullptr) {
+    cancel_scope* const s = first;
+    first = s->stop_next_;
+    std::stop_source source = *s->stop_taken_;
+    s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with close()
+    source.request_stop();
+  }
+}
+
+void cancel_scope::carry(std::stop_source& source) noexcept {
+  link_into_parents();  // a sweep from above must find it
+  {
+    std::lock_guard no_sweep(scheduler_->cancel_mutex);
+    if (effective(this, scheduler_->cancel_epoch.load(std::memory_order_relaxed)) == nullptr) {
+      stop_ = &source;
+      return;
+    }
+  }
+  source.request_stop();
 }
 
 void cancel_scope::link_fiber(fiber& f) noexcept {
@@ -139,6 +197,21 @@ void cancel_scope::link_into_parents() noexcept {
   }
 }
 
+cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept {
+  constexpr std::size_t longest = 32;
+  try {
+    auto path = std::make_shared<cancelled::scope_path>();
+    for (const cancel_scope* s = from; s != nullptr && path->size() < longest; s = s->parent_) {
+      path->push_back(s->site_);
+      if (s == this) break;
+    }
+    std::reverse(path->begin(), path->end());
+    return cancelled(reason_, this, std::move(path));
+  } catch (const std::bad_alloc&) {
+    return cancelled(reason_, this);
+  }
+}
+
 void look_at_scopes(fiber& f, std::uint64_t epoch) {
   cancel_scope* const scope = cancel_scope::effective(f.scope, epoch);
   if (scope == nullptr) {
@@ -149,11 +222,13 @@ void look_at_scopes(fiber& f, std::uint64_t epoch) {
   // A second exception during unwinding would end the program; the wait goes on as if shielded.
   if (std::uncaught_exceptions() != 0) return;
   f.word.set_cancel_seen(true);
-  if (f.cancel_delivered) {
+  if (f.cancel_delivered != 0) {
     if (worker* const w = this_worker()) w->count.cancel_redelivered.add(1);
+    if (f.cancel_delivered == 1) report_swallowed(f, *scope->reason());  // once is enough
   }
-  f.cancel_delivered = true;
-  throw cancelled(scope->reason(), scope);
+  if (f.cancel_delivered < 2) ++f.cancel_delivered;
+  if (scope->owner_ == &f) scope->owner_told_ = true;
+  throw scope->make_exception(f.scope);
 }
 
 }  // namespace ramie::detail
@@ -186,9 +261,28 @@ bool stop_requested() noexcept {
   return f->seen_epoch.get() != epoch && cancel_scope::effective(f->scope, epoch) != nullptr;
 }
 
-shield::shield() {
+std::string cancelled::describe() const {
+  std::string all("cancelled (");
+  all.append(to_string(kind())).append(")");
+  if (!reason_->text.empty()) all.append(": ").append(reason_->text);
+  if (reason_->origin_fiber == 0) {
+    all.append(", by a plain thread");
+  } else {
+    all.append(", by fiber #").append(std::to_string(reason_->origin_fiber));
+  }
+  if (!reason_->origin_name.empty()) all.append(" '").append(reason_->origin_name).append("'");
+  const auto append_place = [&all](const char* before, source_location at) {
+    all.append(before).append(at.file_name()).append(":").append(std::to_string(at.line()));
+  };
+  if (reason_->where.line() != 0) append_place(" at ", reason_->where);
+  const char* between = "; scopes ";
+  for (const source_location& opened : path()) append_place(std::exchange(between, " > "), opened);
+  return all;
+}
+
+shield::shield(source_location where) {
   static_assert(sizeof(cancel_scope) <= sizeof scope_, "shield::scope_ holds a cancel_scope");
-  new (scope_) cancel_scope(cancel_scope::role::shield);
+  new (scope_) cancel_scope(cancel_scope::role::shield, where);
   detail::fiber& f = detail::self();
   f.word.mirror_shield(++f.shield_depth);
   f.seen_epoch.set(~std::uint64_t{0});  // what is effective has changed: look again

@@ -7,6 +7,7 @@
 
 namespace ramie::detail {
 
+// `enqueued` is without spawns, which are counted once.
 struct counters {
   using count = platform::owned<std::uint64_t>;
   count spawned, started, finished_in_place, adopted, discarded, loop_switches, hand_offs, polls, parks, enqueued,
@@ -16,7 +17,7 @@ struct counters {
     return {spawned.get(),    started.get(),      finished_in_place.get(),
             adopted.get(),    discarded.get(),    hand_offs.get() + loop_switches.get(),
             hand_offs.get(),  polls.get(),        parks.get(),
-            enqueued.get(),   lifo_hits.get(),    batch_fetches.get(),
+            spawned.get() + enqueued.get(), lifo_hits.get(),    batch_fetches.get(),
             overflows.get(),  steals.get(),       stolen.get(),
             migrations.get(), times_parked.get(), cancel_redelivered.get()};
   }

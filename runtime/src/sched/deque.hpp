@@ -107,6 +107,13 @@ class deque {
     return first;
   }
 
+  // Owner only: the entry pop_old would return if no thief is faster, or null. It may be gone by then: a hint.
+  [[nodiscard]] const T* peek_old() noexcept {
+    const head_view head(head_.load(std::memory_order_acquire));
+    if (head.real() == tail_.load(std::memory_order_relaxed)) return nullptr;
+    return slot(head.real()).load(std::memory_order_relaxed);
+  }
+
   // Owner only: how many entries fit without shedding. A thief may be about to make more.
   [[nodiscard]] std::uint32_t room() const noexcept {
     const head_view head(head_.load(std::memory_order_acquire));

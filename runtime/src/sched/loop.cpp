@@ -6,7 +6,7 @@
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/overflow.hpp>
 
-#include "hot.hpp"
+#include "start.hpp"
 
 namespace ramie::detail {
 
@@ -80,65 +80,37 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
       return {step::switch_away, nullptr, roomy};
     }
     f->word.runnable_to_running();
-    discard(w, *f, discard_cause::no_stack);
+    discard(w, *f, discard_cause::no_stack, nullptr);
   }
-}
-
-RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
-  f.word.runnable_to_running();
-  const auto epoch = w.sched.cancel_epoch.load(std::memory_order_acquire);
-  if (f.seen_epoch.get() != epoch) {
-    if (cancel_scope::effective(f.scope, epoch) != nullptr) {
-      discard(w, f, discard_cause::cancelled);
-      return false;
-    }
-    f.seen_epoch.set(epoch);
-  }
-  w.current.set(&f);
-  w.count.started.add(1);
-  return true;
-}
-
-// Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
-RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how) noexcept {
-  if (f.scope != f.home || f.shield_depth != 0) {
-    platform::fatal(
-        "fiber #%u ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
-        f.number);
-  }
-  if (f.stack.get() == nullptr) {
-    w.count.finished_in_place.add(1);
-  } else if (platform::debug_checks && f.stack.get() != w.active.get()) {
-    platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
-  }
-  w.current.set(nullptr);
-  if (f.linked) f.home->unlink_fiber(f);
-  const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
-  void* const data = f.data;
-  const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
-  ops.retire(data, result.wake_joiners);
-  return result.last_reference;
 }
 
 // Calls a fresh fiber on this very stack. It may leave and come back on another worker.
 RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
-  if (!begin(at_start, f)) return &at_start;
+  if (!begin(at_start, f, nullptr)) return &at_start;
   platform::annotate::begin_fiber(&f);
-  const fiber_end how = f.ops->run(f.data);
+  const fiber_end how = run_body(f);
   worker* const w = this_worker();
-  const bool last = conclude(*w, f, how);
+  const bool last = conclude(*w, f, how, nullptr);
   platform::annotate::end_fiber(&f, w->identity);
   if (last) w->frames.give(&f, w->sched.frames);
   return w;
 }
 
-void scheduler::discard(worker& w, fiber& f, discard_cause why) noexcept {
+void ended_inside_a_scope(const fiber& f) noexcept {
+  platform::fatal("%s ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
+                  describe(f).c_str());
+}
+
+void scheduler::discard(worker& w, fiber& f, discard_cause why, const cancel_scope* joiner) noexcept {
   w.count.discarded.add(1);
+  w.current.set(nullptr);
   const fiber_ops& ops = *f.ops;
-  void* const data = f.data;
-  ops.discard(data, why);
+  fiber_record& record = *f.record;
+  cancel_scope& home = *f.home;
+  ops.discard(record, why);
+  drop_extras(record);
   const auto result = f.word.finish(lifecycle::cancelled);
-  ops.retire(data, result.wake_joiners);
+  ops.retire(record, home, joiner);
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
 }
 

@@ -160,6 +160,7 @@ void scheduler::sleep(worker& w) noexcept {
     (void)idle.cancel_sleep(w.index);  // woken without a claim (shutdown): count itself out
   }
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
+  w.join_patience.set(target_global_latency);
   w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
 }
 

@@ -50,6 +50,7 @@ class pace {
     restart(polls, now);
   }
 
+  [[nodiscard]] platform::time_point tick_started() const noexcept { return started_.get(); }
   [[nodiscard]] std::uint32_t interval() const noexcept { return interval_.get(); }
 
  private:

@@ -7,6 +7,7 @@
 #include <string>
 #include <system_error>
 
+#include <ramie/clock.hpp>
 #include <ramie/error.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fatal.hpp>
@@ -50,11 +51,12 @@ scheduler::scheduler(const options& wanted)
       idle(capacity),
       stacks(&scheduler::loop_entry),
       root_scope(*this),
-      watcher(*this) {
+      watcher(*this),
+      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr) {
   platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
-    workers.push_back(std::make_unique<worker>(*this, i, (seed + i + 1) * 0xd1342543de82ef95ull));
+    workers.push_back(std::make_unique<worker>(*this, cancel_epoch, i, (seed + i + 1) * 0xd1342543de82ef95ull));
     if (chaotic) workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
   }
   for (unsigned i = 0; i < configured; ++i) {
@@ -68,6 +70,7 @@ scheduler::~scheduler() {
   // A plain thread may still be signalling for a fiber that has long ended.
   while (outside_in_flight.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   watcher.stop();
+  deadlines.stop();
   {
     std::lock_guard hold(roster_mutex_);
     stopping_ = true;
@@ -217,7 +220,8 @@ void scheduler::drain(worker& w) noexcept {
 std::int64_t scheduler::pressure() const noexcept {
   auto sum = static_cast<std::int64_t>(enqueued_outside.load(std::memory_order_relaxed));
   for (const auto& w : workers) {
-    sum += static_cast<std::int64_t>(w->count.enqueued.get()) - static_cast<std::int64_t>(w->count.polls.get());
+    const auto queued = w->count.spawned.get() + w->count.enqueued.get();
+    sum += static_cast<std::int64_t>(queued) - static_cast<std::int64_t>(w->count.polls.get());
   }
   return sum;
 }

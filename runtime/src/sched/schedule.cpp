@@ -3,6 +3,9 @@
 #include <ramie/error.hpp>
 #include <ramie/platform/fatal.hpp>
 
+#include <ramie/runtime/spawn.hpp>
+
+#include "../task/extras.hpp"
 #include "hot.hpp"
 
 namespace ramie::detail {
@@ -37,46 +40,65 @@ void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
   if (needs_watching && seen.monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
 }
 
-void scheduler::launch(worker* w, fiber& f) {
-  f.word.init_to_runnable();
-  platform::annotate::hand_over(&f);
-  if (w != nullptr) {
-    w->count.spawned.add(1);
-    w->count.enqueued.add(1);
-    if (chaotic) {
-      injection.put(&f);
-      signal(w);
-    } else {
-      push_local(*w, f);
-    }
-    return;
-  }
-  schedule_outside(f);
+namespace {
+
+// Everything but the queue.
+RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope, scheduler& sched,
+                           std::uint8_t size_class, source_location site) noexcept {
+  f.stack.set(nullptr);
+  f.ops = &ops;
+  f.record = &record;
+  record.frame = &f;
+  f.scope = f.home = &scope;
+  f.owner = &sched;
+  f.site = site;
+  f.last_worker = 0;
+  f.size_class = size_class;
+  f.cancel_delivered = 0;
+  f.word.initialise_runnable(static_cast<std::uint16_t>(f.wait_ticket.load(std::memory_order_relaxed)));
 }
 
-void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t stack_size, source_location site) {
-  scheduler& sched = scope.owner_scheduler();
-  worker* w = this_worker();
-  if (w != nullptr && &w->sched != &sched) w = nullptr;
-  const auto size_class =
-      stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "the stack size of a spawn");
-  if (w == nullptr) {
-    sched.ensure_a_worker();
-    sched.injection.wait_for_room();
+std::uint8_t class_or_default(const scheduler& sched, std::size_t stack_size) {
+  return stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "the stack size of a spawn");
+}
+
+}  // namespace
+
+void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
+                std::size_t stack_size, source_location site) {
+  worker& w = static_cast<worker&>(*at.desk);
+  const auto size_class = class_or_default(w.sched, stack_size);
+  if (at.self->record->extras != nullptr) [[unlikely]]
+    inherit_locals(*at.self->record, record);
+  fiber* const f = w.frames.take(w.sched.frames);
+  prepare(*f, ops, record, scope, w.sched, size_class, site);
+  // What the spawner has found clean is clean for a child of its innermost scope.
+  f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
+  platform::annotate::hand_over(f);
+  w.count.spawned.add(1);
+  if (w.sched.chaotic) [[unlikely]] {
+    w.sched.injection.put(f);
+    w.sched.signal(&w);
+  } else {
+    w.sched.push_local(w, *f);
   }
-  fiber* const f = w != nullptr ? w->frames.take(sched.frames) : sched.frames.take_one();
-  f->word.initialise(static_cast<std::uint16_t>(f->wait_ticket.load(std::memory_order_relaxed)));
-  f->stack.set(nullptr);
-  f->ops = &ops;
-  f->data = data;
-  f->scope = f->home = &scope;
+}
+
+void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,
+           source_location site) {
+  scheduler& sched = scope.owner_scheduler();
+  const whereabouts at = look_around();
+  if (at.self != nullptr && at.desk->runs_in == &sched) {
+    return spawn_here(at, ops, record, scope, stack_size, site);
+  }
+  const auto size_class = class_or_default(sched, stack_size);
+  sched.ensure_a_worker();
+  sched.injection.wait_for_room();
+  fiber* const f = sched.frames.take_one();
+  prepare(*f, ops, record, scope, sched, size_class, site);
   f->seen_epoch.set(0);
-  f->owner = &sched;
-  f->site = site;
-  f->last_worker = 0;
-  f->size_class = size_class;
-  f->cancel_delivered = false;
-  sched.launch(w, *f);
+  platform::annotate::hand_over(f);
+  sched.schedule_outside(*f);
 }
 
 }  // namespace ramie::detail

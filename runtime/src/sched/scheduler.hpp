@@ -23,6 +23,7 @@
 
 #include "idle_set.hpp"
 #include "injection_queue.hpp"
+#include "../time/timekeeper.hpp"
 #include "monitor.hpp"
 #include "worker.hpp"
 
@@ -47,7 +48,6 @@ class scheduler {
   void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
   void schedule_outside(fiber& f) noexcept;  // no worker of ours is calling
-  void launch(worker* w, fiber& f);          // a fresh fiber; `w` null: from outside
 
   // After an entry was published: wake a sleeper and the monitor if they must be.
   void signal(worker* by) noexcept {
@@ -68,6 +68,20 @@ class scheduler {
   // Returns the worker that is current when the stack is resumed.
   static worker* depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept;
   static void thread_main(worker& w) noexcept;
+
+  // join.cpp ----------------------------------------------------------------------------------------
+  // See join.hpp. The youngest entry at hand, whatever it is.
+  [[nodiscard]] fiber* take_young(worker& w) noexcept {
+    fiber* const f = w.ring.pop_young();
+    if (f == nullptr) return take_young_elsewhere(w);
+    w.count.polls.add(1);
+    return f;
+  }
+  [[nodiscard]] fiber* take_young_elsewhere(worker& w) noexcept;
+  // Calls an unstarted fiber above `joiner` on the same stack. Returns the worker of the moment.
+  [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
+  // The joiner lets somebody else run if it is time to. Returns the worker of the moment.
+  [[nodiscard]] static worker* look_up_from_join(worker& w, fiber& joiner) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------
   // Claims a sleeper and rouses it. False: there is none that can be.
@@ -114,6 +128,7 @@ class scheduler {
   const std::shared_ptr<const cancel_reason> unexplained = std::make_shared<const cancel_reason>();
   cancel_scope root_scope;
   monitor watcher;
+  timekeeper deadlines;
 
   std::atomic<std::uint64_t> retired_workers{0};
 
@@ -138,9 +153,10 @@ class scheduler {
   };
   [[nodiscard]] static plan next_plan(worker& w) noexcept;
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
-  [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
-  [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how) noexcept;
-  static void discard(worker& w, fiber& f, discard_cause why) noexcept;
+  [[nodiscard]] static bool begin(worker& w, fiber& f, const cancel_scope* joiner) noexcept;
+  [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
+  static void discard(worker& w, fiber& f, discard_cause why, const cancel_scope* joiner) noexcept;
+  [[nodiscard]] fiber* give_way_in_join(worker& w, std::uint64_t polls) noexcept;
   static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
   static void arrive(platform::thread_anchor* here) noexcept;
   static void commit_park(worker& w, fiber& f) noexcept;

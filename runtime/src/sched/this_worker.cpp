@@ -15,6 +15,10 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* this_worker() noexcept {
   return platform::launder_address(the_worker);
 }
 
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker_desk* this_desk() noexcept {
+  return platform::launder_address(the_worker);
+}
+
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY void set_this_worker(worker* w) noexcept {
   the_worker = platform::launder_address(w);
 }

@@ -21,9 +21,11 @@
 #include <cstdint>
 #include <thread>
 
+#include <ramie/platform/clock.hpp>
 #include <ramie/platform/context.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/thread_parker.hpp>
+#include <ramie/runtime/here.hpp>
 
 #include "../task/frame_pool.hpp"
 #include "counters.hpp"
@@ -82,9 +84,16 @@ struct shed_to_injection {
   void put(fiber* const* items, std::uint32_t count) noexcept;
 };
 
-class alignas(platform::cache_line) worker : public platform::thread_anchor {
+class alignas(platform::cache_line) worker : public worker_desk, public platform::thread_anchor {
  public:
-  worker(scheduler& of, std::uint32_t slot, std::uint64_t seed) noexcept : sched(of), index(slot), random(seed) {}
+  worker(scheduler& of, const std::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
+      : sched(of), index(slot), random(seed) {
+    runs_in = &of;
+    cancel_epoch = &epoch;
+  }
+  ~worker() {
+    if (nurseries.empty_out != nullptr) nurseries.empty_out(nurseries);
+  }
 
   // Touched on every switch.
   scheduler& sched;
@@ -92,7 +101,6 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   platform::owned<departure> left_as{departure::native};
   platform::owned<bool> searching{false};
   platform::owned<bool> leaving_pool{false};  // the loop must end on the native stack
-  platform::owned<fiber*> current{nullptr};
   platform::owned<platform::stack_block*> active{nullptr};
   platform::owned<fiber*> left_fiber{nullptr};
   platform::owned<std::uint64_t> left_epoch{0};  // the cancellations a parking fiber has accounted for
@@ -105,6 +113,8 @@ class alignas(platform::cache_line) worker : public platform::thread_anchor {
   platform::owned<std::uint32_t> spare_count{0};
   xorshift random;
   counters count;
+  platform::owned<platform::time_point> next_way_given{};  // when a join lets unstarted strangers go first again
+  platform::owned<platform::nanoseconds> join_patience{target_global_latency};  // and after how long the next time
   shed_to_injection overflow{*this};
 
   // Touched by others.

@@ -14,6 +14,7 @@
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/constants.hpp>
+#include <ramie/runtime/here.hpp>
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/runtime/wait.hpp>
 
@@ -21,16 +22,14 @@
 
 namespace ramie::detail {
 
-class alignas(frame_bytes) fiber {
+class alignas(frame_bytes) fiber : public fiber_face {
  public:
   fiber_word word;
   std::atomic<std::uint64_t> wait_ticket{0};               // bumped per publication, kept when the frame is recycled
   platform::owned<fiber*> next{nullptr};                   // in the injection queue, or in a pool
   platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves the stack it was started on
   const fiber_ops* ops = nullptr;
-  void* data = nullptr;
-  cancel_scope* scope = nullptr;                 // innermost
-  platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last looked and was not cancelled
+  fiber_record* record = nullptr;
 
   scope_link link;               // in home's list of fibers that have parked
   cancel_scope* home = nullptr;  // the scope it was spawned into
@@ -42,7 +41,7 @@ class alignas(frame_bytes) fiber {
   std::uint16_t last_worker = 0;  // chaos mode only
   std::uint8_t size_class = 0;
   bool linked = false;            // in home's list
-  bool cancel_delivered = false;  // it got `cancelled` and has not left that scope yet
+  std::uint8_t cancel_delivered = 0;  // times it got `cancelled` without having left that scope, up to 2
 
   [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }
   [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {
@@ -59,6 +58,7 @@ static_assert(alignof(fiber) == frame_bytes);
 // A plain thread as a fiber: its park is a futex wait. Pooled for the life of the process.
 struct proxy_fiber : fiber {
   platform::thread_parker parker;
+  fiber_record own_record;
 };
 
 // The calling fiber, or the calling thread's proxy. Fatal in scheduler code.

@@ -145,6 +145,11 @@ class fiber_word {
 
   // Spawner. The release is the queue's: see schedule().
   void init_to_runnable() noexcept { owner_step(lifecycle::init, lifecycle::runnable); }
+  // Both in one: nobody sees INIT.
+  void initialise_runnable(std::uint16_t ticket) noexcept {
+    const auto fresh = word_view(word_view::ref_one).with_ticket(ticket).in(lifecycle::runnable);
+    bits_.store(fresh.bits(), std::memory_order_relaxed);
+  }
 
   // The fiber itself, when it is given a stack or gets its own back. Acquire: pairs with the release of
   // whoever made it runnable, so that it sees what its waker did. F1.

@@ -38,6 +38,7 @@ struct proxy_lease {
         held->word.initialise(0);
         held->word.init_to_runnable();
         held->word.runnable_to_running();
+        held->record = &held->own_record;
       } else {
         held = pool.idle.back();
         pool.idle.pop_back();
@@ -48,6 +49,7 @@ struct proxy_lease {
 
   ~proxy_lease() {
     if (held == nullptr) return;
+    drop_extras(held->own_record);  // the next thread starts with none
     proxy_pool& pool = proxies();
     std::lock_guard hold(pool.mutex);
     pool.idle.push_back(held);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // fiber_wait: RUNNING -> PARKING -> {RUNNING | PARKED}. The only place where fibers park.
+#include <utility>
+
 #include <ramie/platform/fatal.hpp>
+#include <ramie/runtime/join.hpp>
 #include <ramie/this_fiber.hpp>
 
 #include "../sched/hot.hpp"
@@ -38,11 +41,15 @@ RAMIE_FLATTEN bool enter_parking(fiber& f, waitable& on, waiter& node) {
 }
 
 // Until somebody wakes us. `w` is the worker of the moment. Returns RUNNING.
-RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch) noexcept {
+// `next`, if not null, is RUNNABLE, in no queue, and goes first.
+RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch, fiber* next) noexcept {
   // Woken before we even left: stay on this stack.
-  if (f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken) return;
+  if (f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken) {
+    if (next != nullptr) give_back(*next);
+    return;
+  }
   w->left_epoch.set(accounted_epoch);
-  fiber* const next = w->sched.next_local(*w);
+  if (next == nullptr) next = w->sched.next_local(*w);
   w = scheduler::depart(*w, departure::park, &f, next);
   w->current.set(&f);
   f.word.runnable_to_running();
@@ -74,9 +81,12 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why) {
 
 }  // namespace
 
-wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
-  worker* w = this_worker();
-  if (w == nullptr) return thread_wait(on, node, why);
+namespace {
+
+// The loop of every wait. `first(w)` names who runs first when the fiber parks, or null: whoever is next.
+template <class First>
+RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, const wait_reason& why,
+                                        cancellable may_cancel, First first) {
   fiber& f = self_on(*w);
   if (w->sched.chaotic && w->random.below(4) == 0) {
     give_way(w, f);
@@ -89,12 +99,40 @@ wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cance
     if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;
     f.reason.set(&why);
-    park_fiber(w, f, epoch);
+    park_fiber(w, f, epoch, first(*w));
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
     // Woken for another reason: cancelled, or by accident. From here on nobody can claim the node.
     on.unpublish(node);
   }
+}
+
+}  // namespace
+
+wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
+  worker* const w = this_worker();
+  if (w == nullptr) return thread_wait(on, node, why);
+  return wait_as_fiber(w, on, node, why, may_cancel, [](worker&) -> fiber* { return nullptr; });
+}
+
+wait_result fiber_wait_youngest_first(waitable& on, waiter& node, const wait_reason& why) {
+  worker* const w = this_worker();
+  if (w == nullptr) return thread_wait(on, node, why);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, [](worker& at) -> fiber* {
+    const bool due = at.attention.load(std::memory_order_relaxed) != 0 || at.tempo.due(at.count.polls.get() + 1);
+    return due ? nullptr : at.sched.take_young(at);
+  });
+}
+
+void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) {
+  struct entry {
+    fiber* f;
+    ~entry() {
+      if (f != nullptr) give_back(*f);
+    }
+  } taken{next};
+  (void)wait_as_fiber(this_worker(), on, node, why, cancellable::no,
+                      [&taken](worker&) { return std::exchange(taken.f, nullptr); });
 }
 
 }  // namespace ramie::detail

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <vector>
 
 #include <ramie/platform/atomic.hpp>
 
@@ -25,15 +27,29 @@ class steady_clock final : public clock_source {
   [[nodiscard]] static const steady_clock& instance() noexcept;
 };
 
-// Starts at the epoch of steady_clock and never goes back. Any thread may read, any may advance.
+// Told, on the advancing thread, that a virtual clock has moved.
+class clock_listener {
+ public:
+  virtual void time_passed() noexcept = 0;
+
+ protected:
+  ~clock_listener() = default;
+};
+
+// Starts at the epoch of steady_clock and never goes back. Any thread may read, any may advance; listeners
+// are told before advance() returns, and must not (un)subscribe then.
 class virtual_clock final : public clock_source {
  public:
   [[nodiscard]] time_point now() const noexcept override {
     return time_point(nanoseconds(elapsed_.load(std::memory_order_acquire)));
   }
   void advance(nanoseconds by) noexcept;
+  void subscribe(clock_listener& listener);
+  void unsubscribe(clock_listener& listener) noexcept;
 
  private:
+  std::mutex mutex_;
+  std::vector<clock_listener*> listeners_;
   std::atomic<std::int64_t> elapsed_{0};
 };
 

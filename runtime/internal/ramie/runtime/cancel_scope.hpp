@@ -23,7 +23,8 @@
 // Either the sweep finds the fiber parked, or the parker sees the new epoch.
 //
 // Locks: a sweep holds the runtime's cancel mutex, then one scope's lock at a time. Child scopes found
-// on the way are pinned under the parent's lock and a dying scope waits for its pins.
+// on the way are pinned under the parent's lock and a dying scope waits for its pins. A std::stop_source that a
+// scope carries is asked to stop after the sweep, without any lock: its callbacks are the user's.
 #pragma once
 
 #include <atomic>
@@ -31,8 +32,11 @@
 #include <memory>
 #include <ramie/source_location.hpp>
 
+#include <stop_token>
+
 #include <ramie/cancel.hpp>
 #include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/here.hpp>
 
 namespace ramie::detail {
 
@@ -62,50 +66,102 @@ class cancel_scope : private scope_link {
 
   // A scope of the calling fiber, innermost until it is destroyed. Scopes of one fiber nest. Throws
   // usage_error on a plain thread, except for a shield, which has nothing to shield there.
-  explicit cancel_scope(role as = role::ordinary);
+  explicit cancel_scope(role as = role::ordinary, source_location site = source_location::current());
   // The scope above all fibers of a runtime: no parent, no owner.
   explicit cancel_scope(scheduler& of) noexcept;
-  ~cancel_scope();
+  // A scope that is not open, for those who use one many times. open: `at` is a fiber's.
+  struct unopened {};
+  explicit cancel_scope(unopened) noexcept {}
+  void open(const whereabouts& at, source_location site) noexcept {
+    cancel_scope*& innermost = at.innermost();
+    scheduler_ = at.desk->runs_in;
+    parent_ = innermost;
+    owner_ = at.self;
+    depth_ = parent_->depth_ + 1;
+    site_ = site;
+    clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+    innermost = this;
+  }
+  // The owner, when the scope is its innermost; fatal otherwise. Idempotent.
+  void close() noexcept;
+  // The same for a caller who knows where it is: mostly there is nothing to undo.
+  void close(const whereabouts& at) noexcept {
+    const bool touched = linked_.load(std::memory_order_relaxed) || pins_.load(std::memory_order_acquire) != 0 ||
+                         requested_.load(std::memory_order_relaxed);
+    if (owner_ != at.self || at.self == nullptr || at.innermost() != this || touched) return close();
+    at.innermost() = parent_;
+    owner_ = nullptr;
+  }
+  [[nodiscard]] bool is_open() const noexcept { return owner_ != nullptr; }
+  ~cancel_scope() { close(); }
   cancel_scope(const cancel_scope&) = delete;
   cancel_scope& operator=(const cancel_scope&) = delete;
 
-  // Any thread that knows the scope is alive. The first reason stands; later ones change nothing.
+  // Any thread that knows the scope is open. The first reason stands; later ones change nothing.
   // Returns whether this call was the first.
   bool cancel(cancel_reason reason) noexcept;
 
+  // The owner: `source` is asked to stop when this scope, or one it is inside of, is cancelled. It must stay
+  // where it is until the scope is closed.
+  void carry(std::stop_source& source) noexcept;
+
   [[nodiscard]] bool cancel_requested() const noexcept { return requested_.load(std::memory_order_acquire); }
   [[nodiscard]] cancel_scope* parent() const noexcept { return parent_; }
+  [[nodiscard]] const fiber* owner() const noexcept { return owner_; }
+  [[nodiscard]] source_location site() const noexcept { return site_; }
   [[nodiscard]] scheduler& owner_scheduler() const noexcept { return *scheduler_; }
   // Valid once cancel_requested() is true.
   [[nodiscard]] const std::shared_ptr<const cancel_reason>& reason() const noexcept { return reason_; }
 
+  // Whether this scope is `other` or was opened somewhere inside it. Both must be open.
+  [[nodiscard]] bool inside(const cancel_scope& other) const noexcept {
+    const cancel_scope* s = this;
+    while (s->depth_ > other.depth_) s = s->parent_;
+    return s == &other;
+  }
+
   // The outermost cancelled scope that `from` can see, or null. `epoch` was read before the call.
   [[nodiscard]] static cancel_scope* effective(cancel_scope* from, std::uint64_t epoch) noexcept;
+  // The same for the scopes from `from` up to, not including, `limit`.
+  [[nodiscard]] static cancel_scope* effective_below(cancel_scope* from, const cancel_scope& limit) noexcept;
 
   // A fiber spawned into this scope is about to park for the first time, or has ended after parking.
   void link_fiber(fiber& f) noexcept;
   void unlink_fiber(fiber& f) noexcept;
 
+  // A `cancelled` of this scope, for a fiber whose innermost scope is `from`.
+  [[nodiscard]] cancelled make_exception(const cancel_scope* from) const noexcept;
+  // Whether such an exception was thrown in the owner.
+  [[nodiscard]] bool owner_was_told() const noexcept { return owner_told_; }
+
  private:
   friend class scope_list;
+  friend void look_at_scopes(fiber& f, std::uint64_t epoch);
   void link_into_parents() noexcept;
   bool cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept;
-  void sweep() noexcept;
+  void sweep(cancel_scope*& to_stop) noexcept;
+  static void stop_all(cancel_scope* first) noexcept;
 
-  scheduler* const scheduler_;
-  cancel_scope* const parent_;
-  fiber* const owner_;
-  const role role_;
+  scheduler* scheduler_ = nullptr;
+  cancel_scope* parent_ = nullptr;
+  fiber* owner_ = nullptr;
+  role role_ = role::ordinary;
   std::atomic<bool> requested_{false};
   std::atomic<bool> linked_{false};
+  bool owner_told_ = false;
+  std::uint32_t depth_ = 0;
   std::atomic<std::uint32_t> pins_{0};
+  platform::spin_lock lock_;
   std::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
   cancel_scope* sweep_next_ = nullptr;                      // worklist of the one sweep at a time
   cancel_scope* link_below_ = nullptr;                      // worklist of the one linker at a time
-  platform::spin_lock lock_;
+  std::stop_source* stop_ = nullptr;                        // under the cancel mutex
+  std::stop_source* stop_taken_ = nullptr;                  // by the sweep that pins us, and its worklist
+  cancel_scope* stop_next_ = nullptr;
   scope_list fibers_;
   scope_list scopes_;
   std::shared_ptr<const cancel_reason> reason_;
+  source_location site_;
 };
 
 }  // namespace ramie::detail

@@ -1,37 +1,46 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making fibers, for the floors above: a fiber is a frame, three functions and a data pointer.
+// Making fibers, for the floors above: a fiber is a frame, a record and three functions.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <ramie/cancel.hpp>
+#include <ramie/detail/fiber_ops.hpp>
+#include <ramie/runtime/here.hpp>
 #include <ramie/source_location.hpp>
 
 namespace ramie::detail {
 
 class cancel_scope;
-class fiber;
 class scheduler;
 
-enum class fiber_end : std::uint8_t { done, cancelled };
-
-enum class discard_cause : std::uint8_t {
-  cancelled,  // its scope was cancelled before it started
-  no_stack,   // no stack could be had; see stack_exhausted
-};
-
-// Exactly one of run and discard is called, then retire, each with the data pointer. None may throw; run
-// may wait, the others must not. After retire the runtime does not touch what `data` points to.
-// `wanted`: somebody has set join_interest and waits to be told.
-struct fiber_ops {
-  fiber_end (*run)(void* data) noexcept;
-  void (*discard)(void* data, discard_cause why) noexcept;
-  void (*retire)(void* data, bool wanted) noexcept;
-};
-
 // Makes a fiber runnable in the scheduler of `scope`, which must outlive it. A stack size of 0 is the
-// runtime's default. Any thread. Throws std::bad_alloc when no frame can be had, std::system_error when
-// the very first worker can't be started; nothing is called then.
-void spawn(const fiber_ops& ops, void* data, cancel_scope& scope, std::size_t stack_size = 0,
+// runtime's default. The fiber inherits the caller's inheritable fiber-local values. Any thread. Throws
+// std::bad_alloc when no frame can be had, std::system_error when the very first worker can't be started,
+// usage_error for an impossible stack size, and what copying an inherited value throws; nothing is called then,
+// and the record keeps its extras (drop_extras).
+void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size = 0,
            source_location site = source_location::current());
+
+// The same for a fiber of that scheduler which knows where it is.
+void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
+                std::size_t stack_size, source_location site);
+
+// Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
+void name_fiber(fiber_record& record, std::string_view name);
+// Frees what the record holds besides its fiber; for a fiber that was not spawned after all.
+void drop_extras(fiber_record& record) noexcept;
+
+// For messages: "fiber #7 'acceptor', spawned at server.cpp:12". The fiber must be known to be alive. `brief`: its
+// name, or its number and site if it has none.
+[[nodiscard]] std::string describe(const fiber& f);
+[[nodiscard]] std::string describe_briefly(const fiber& f);
+
+// Of a live fiber: the scope it was spawned into.
+[[nodiscard]] cancel_scope& home_of(const fiber& f) noexcept;
+// Puts the fiber's number and name into a reason it gives.
+void sign(cancel_reason& reason, const fiber& by) noexcept;
 
 }  // namespace ramie::detail

@@ -89,6 +89,18 @@ class wait_list {
   void remove(waiter& node) noexcept;  // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
   [[nodiscard]] waiter* claim_first() noexcept;
+  // All that fit and can be claimed, unlisted, claimed, and chained by `next` in front of `claimed`.
+  template <class Fits>
+  void claim_if(Fits fits, waiter*& claimed) noexcept {
+    for (waiter *node = first_, *after = nullptr; node != nullptr; node = after) {
+      after = node->next;
+      if (!fits(*node)) continue;
+      remove(*node);
+      if (!claim(*node)) continue;
+      node->next = claimed;
+      claimed = node;
+    }
+  }
 
  private:
   waiter* first_ = nullptr;

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+// Everything.
+#pragma once
+
+#include <ramie/arena.hpp>
+#include <ramie/cancel.hpp>
+#include <ramie/clock.hpp>
+#include <ramie/error.hpp>
+#include <ramie/fiber_local.hpp>
+#include <ramie/gather.hpp>
+#include <ramie/nursery.hpp>
+#include <ramie/options.hpp>
+#include <ramie/report.hpp>
+#include <ramie/runtime.hpp>
+#include <ramie/stats.hpp>
+#include <ramie/task.hpp>
+#include <ramie/this_fiber.hpp>
+#include <ramie/timeout.hpp>

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a nursery keeps for a task, in one block of its arena: the record, room for the result, the closure. Not
+// part of the API; templates of nursery.hpp make it.
+//
+// Three parties touch a record: the fiber, the handle (task<R>), and the nursery, which reuses the block.
+//
+//   the fiber    constructs the result, destroys the closure, sets `finished`: its last access but one look at
+//                `wanted`, which may by then be another task's and then wakes nobody
+//   the handle   reads the result once `finished`; sets `dropped`: its last access
+//   the nursery  reuses the block once both are set
+//
+// Who sets its mark second sees the first one or not; either way nobody destroys the result twice: the fiber
+// only if it saw `dropped` before it set `finished`, the handle only if it saw `finished` before it set
+// `dropped`, else the nursery when it reuses the block. No read-modify-write is needed for that.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/detail/fiber_ops.hpp>
+
+namespace ramie::detail {
+
+struct nursery_core;
+struct task_record;
+
+struct task_type {
+  fiber_ops ops;
+  void (*destroy_result)(task_record&) noexcept;  // null: there is nothing to destroy
+};
+
+enum class task_outcome : std::uint8_t { none, value, taken, failed, cancelled };
+
+// Where a block came from.
+struct block_origin {
+  std::uint8_t size_class = 0;
+  bool shared = false;  // carved by a descendant of the owner, not by the owner
+};
+
+struct task_record : fiber_record {
+  explicit task_record(block_origin from) noexcept : origin(from) {}
+
+  const task_type* type = nullptr;  // null: the block holds no task
+  std::atomic<bool> finished{false};
+  std::atomic<bool> dropped{false};
+  std::atomic<bool> wanted{false};  // somebody may be waiting for `finished`
+  task_outcome outcome = task_outcome::none;
+  bool has_result = false;
+  block_origin origin;
+};
+
+// The nursery's part of every fiber_ops. task_failed is called in a catch block.
+fiber_end task_failed(task_record& task) noexcept;
+void task_discarded(task_record& task, discard_cause why) noexcept;
+void task_retired(fiber_record& task, cancel_scope& home, const cancel_scope* joiner) noexcept;
+
+template <class R>
+struct result_holder : task_record {
+  using stored = std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::remove_cv_t<R>>;
+  explicit result_holder(block_origin from) noexcept : task_record(from) {}
+
+  template <class Call>
+  void store(Call&& call) {
+    if constexpr (std::is_reference_v<R>) {
+      ::new (static_cast<void*>(room)) stored(std::addressof(call()));
+    } else {
+      ::new (static_cast<void*>(room)) stored(call());
+    }
+    has_result = true;
+  }
+  [[nodiscard]] stored& value() noexcept { return *std::launder(reinterpret_cast<stored*>(room)); }
+  static constexpr bool must_destroy = !std::is_trivially_destructible_v<stored>;
+  static void destroy(task_record& self) noexcept { static_cast<result_holder&>(self).value().~stored(); }
+
+  alignas(stored) std::byte room[sizeof(stored)];
+};
+
+template <>
+struct result_holder<void> : task_record {
+  explicit result_holder(block_origin from) noexcept : task_record(from) {}
+  template <class Call>
+  void store(Call&& call) {
+    call();
+  }
+  static constexpr bool must_destroy = false;
+  static void destroy(task_record&) noexcept {}
+};
+
+// A callable with its arguments, all by value, called once.
+template <class F, class... Args>
+struct bound_call {
+  F f;
+  std::tuple<Args...> args;
+  decltype(auto) operator()() && { return std::apply(std::move(f), std::move(args)); }
+};
+
+template <class Work, class R>
+struct task_block final : result_holder<R> {
+  template <class... Parts>
+  explicit task_block(block_origin from, Parts&&... parts) : result_holder<R>(from) {
+    if constexpr (sizeof...(Parts) == 1) {
+      ::new (static_cast<void*>(closure)) Work(std::forward<Parts>(parts)...);
+    } else {
+      ::new (static_cast<void*>(closure)) Work{std::forward<Parts>(parts)...};
+    }
+    this->type = &type_of;
+  }
+  void destroy_closure() noexcept { work().~Work(); }
+
+ private:
+  [[nodiscard]] Work& work() noexcept { return *std::launder(reinterpret_cast<Work*>(closure)); }
+
+  static fiber_end run(fiber_record& self) noexcept {
+    auto& task = static_cast<task_block&>(self);
+    auto end = fiber_end::done;
+    try {
+      task.store([&task]() -> R { return std::invoke(std::move(task.work())); });
+      task.outcome = task_outcome::value;
+    } catch (...) {
+      end = task_failed(task);
+    }
+    task.destroy_closure();
+    return end;
+  }
+  static void discard(fiber_record& self, discard_cause why) noexcept {
+    auto& task = static_cast<task_block&>(self);
+    task.destroy_closure();
+    task_discarded(task, why);
+  }
+
+  static constexpr task_type type_of{{&run, &discard, &task_retired},
+                                     result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr};
+
+  alignas(Work) std::byte closure[sizeof(Work)];
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSL-1.0
+// Several functions at once: all of them, or the first.
+//
+//   join_all(f, g, …)      every result; the first failure cancels the others and is rethrown
+//   try_join_all(f, g, …)  every outcome, value or exception; nobody is cancelled for another's failure
+//   race(f, g, …)          the first to end wins, value or failure; the others are cancelled and awaited
+//
+// Each runs its functions as children of a nursery of its own, so nothing is left behind when it returns. All are
+// cancellation points like nursery::join(), for fibers only, and throw usage_error on a plain thread.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <ramie/source_location.hpp>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <ramie/nursery.hpp>
+#include <ramie/runtime.hpp>
+
+namespace ramie::inline v0 {
+
+// A value, or the exception thrown instead. A function that returns void has std::monostate.
+template <class T>
+class outcome {
+ public:
+  explicit outcome(T value) : what_(std::in_place_index<0>, std::move(value)) {}
+  explicit outcome(std::exception_ptr failure) : what_(std::in_place_index<1>, std::move(failure)) {}
+
+  [[nodiscard]] bool has_value() const noexcept { return what_.index() == 0; }
+  explicit operator bool() const noexcept { return has_value(); }
+  // The value, or rethrows.
+  [[nodiscard]] T& value() & {
+    if (!has_value()) std::rethrow_exception(std::get<1>(what_));
+    return std::get<0>(what_);
+  }
+  [[nodiscard]] T&& value() && { return std::move(value()); }
+  // Null if there is a value.
+  [[nodiscard]] std::exception_ptr failure() const noexcept {
+    return has_value() ? nullptr : std::get<1>(what_);
+  }
+
+ private:
+  std::variant<T, std::exception_ptr> what_;
+};
+
+}  // namespace ramie::inline v0
+
+namespace ramie::detail {
+
+// What a call gives, as something that can be kept: void is std::monostate, a reference a std::reference_wrapper.
+template <class F>
+struct kept {
+  using raw = std::invoke_result_t<F&>;
+  using type = std::conditional_t<
+      std::is_void_v<raw>, std::monostate,
+      std::conditional_t<std::is_reference_v<raw>, std::reference_wrapper<std::remove_reference_t<raw>>,
+                         std::remove_cv_t<raw>>>;
+};
+template <class F>
+using kept_t = typename kept<F>::type;
+
+template <class F>
+kept_t<F> call_and_keep(F& f) {
+  if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+    std::invoke(f);
+    return {};
+  } else {
+    return std::invoke(f);
+  }
+}
+
+template <class F>
+outcome<kept_t<F>> call_and_report(F& f) {
+  try {
+    return outcome<kept_t<F>>(call_and_keep(f));
+  } catch (const cancelled&) {
+    throw;
+  } catch (...) {
+    return outcome<kept_t<F>>(std::current_exception());
+  }
+}
+
+// One child per function, results into slots that outlive them.
+template <class Call, class... F>
+auto gather(Call call, source_location site, F&... f) {
+  std::tuple<std::optional<decltype(call(f))>...> slots;
+  with_nursery(
+      [&](nursery& n) {
+        std::apply([&](auto&... slot) { (n.spawn([&call, &slot, &f] { slot.emplace(call(f)); }, site), ...); }, slots);
+      },
+      site);
+  return std::apply([](auto&... slot) { return std::tuple(std::move(*slot)...); }, slots);
+}
+
+template <class Call, class Range>
+auto gather_range(Call call, source_location site, Range& all) {
+  using result = decltype(call(*std::ranges::begin(all)));
+  std::vector<std::optional<result>> slots(static_cast<std::size_t>(std::ranges::distance(all)));
+  with_nursery(
+      [&](nursery& n) {
+        auto slot = slots.begin();
+        for (auto& f : all) n.spawn([&call, &here = *slot++, &f] { here.emplace(call(f)); }, site);
+      },
+      site);
+  std::vector<result> results;
+  results.reserve(slots.size());
+  for (auto& slot : slots) results.push_back(std::move(*slot));
+  return results;
+}
+
+// Who was first, and what it had to say.
+template <class T>
+struct race_result {
+  std::atomic<bool> won{false};
+  std::optional<outcome<T>> first;
+
+  template <class F>
+  void run(nursery& n, F& f) {
+    try {
+      auto value = call_and_keep(f);
+      if (!won.exchange(true)) first.emplace(outcome<T>(T(std::move(value))));
+    } catch (const cancelled&) {
+      throw;
+    } catch (...) {
+      if (won.exchange(true)) throw;  // a failure after the race is not swallowed
+      first.emplace(outcome<T>(std::current_exception()));
+    }
+    n.cancel("the race is over");
+  }
+  T announce() {
+    if (!first) throw usage_error("ramie: a race that nobody finished: no function, or each cancelled itself.");
+    return std::move(*first).value();
+  }
+};
+
+// One type if all agree, else a variant of them, each once.
+template <class Seen, class... Rest>
+struct merge_types;
+template <class... Seen>
+struct merge_types<std::variant<Seen...>> {
+  using type = std::conditional_t<sizeof...(Seen) == 1, std::tuple_element_t<0, std::tuple<Seen...>>, std::variant<Seen...>>;
+};
+template <class... Seen, class T, class... Rest>
+struct merge_types<std::variant<Seen...>, T, Rest...>
+    : std::conditional_t<(std::is_same_v<T, Seen> || ...), merge_types<std::variant<Seen...>, Rest...>,
+                         merge_types<std::variant<Seen..., T>, Rest...>> {};
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+// A tuple of the results, in the order of the functions; std::monostate for void, std::reference_wrapper for a reference.
+template <std::invocable... F>
+auto join_all(F&&... f) {
+  return ::ramie::detail::gather([](auto& g) { return ::ramie::detail::call_and_keep(g); }, source_location{}, f...);
+}
+
+// The same for a range of functions, which gives a vector.
+template <std::ranges::forward_range Range>
+requires std::invocable<std::ranges::range_reference_t<Range>>
+auto join_all(Range&& all, source_location site = source_location::current()) {
+  return ::ramie::detail::gather_range([](auto& g) { return ::ramie::detail::call_and_keep(g); }, site, all);
+}
+
+// A tuple of outcomes.
+template <std::invocable... F>
+auto try_join_all(F&&... f) {
+  return ::ramie::detail::gather([](auto& g) { return ::ramie::detail::call_and_report(g); }, source_location{}, f...);
+}
+
+template <std::ranges::forward_range Range>
+requires std::invocable<std::ranges::range_reference_t<Range>>
+auto try_join_all(Range&& all, source_location site = source_location::current()) {
+  return ::ramie::detail::gather_range([](auto& g) { return ::ramie::detail::call_and_report(g); }, site, all);
+}
+
+// The winner's result: one type if all functions return the same, else a std::variant of the types.
+template <std::invocable... F>
+requires(sizeof...(F) > 0)
+auto race(F&&... f) {
+  using result = typename ::ramie::detail::merge_types<std::variant<>, ::ramie::detail::kept_t<F>...>::type;
+  ::ramie::detail::race_result<result> contest;
+  with_nursery([&](nursery& n) { (n.spawn([&contest, &n, &f] { contest.run(n, f); }), ...); });
+  return contest.announce();
+}
+
+template <std::ranges::forward_range Range>
+requires std::invocable<std::ranges::range_reference_t<Range>>
+auto race(Range&& all, source_location site = source_location::current()) {
+  using result = ::ramie::detail::kept_t<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
+  ::ramie::detail::race_result<result> contest;
+  with_nursery(
+      [&](nursery& n) {
+        for (auto& f : all) n.spawn([&contest, &n, &f] { contest.run(n, f); }, site);
+      },
+      site);
+  return contest.announce();
+}
+
+}  // namespace ramie::inline v0

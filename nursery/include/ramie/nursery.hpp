@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSL-1.0
+// Nurseries: nothing outlives its scope.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ramie/source_location.hpp>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <ramie/arena.hpp>
+#include <ramie/cancel.hpp>
+#include <ramie/clock.hpp>
+#include <ramie/error.hpp>
+#include <ramie/task.hpp>
+
+namespace ramie::inline v0 {
+
+// How to start a child: n.spawn({.name = "acceptor"}, f).
+struct spawn_options {
+  std::string_view name{};     // shown in errors and reports; copied
+  std::size_t stack_size = 0;  // 0: the runtime's default
+  source_location site = source_location::current();
+};
+
+// A child that failed.
+struct failure {
+  std::exception_ptr what;
+  std::string who;  // number, name, spawn site
+};
+
+// What shutdown() found.
+struct shutdown_report {
+  std::vector<std::string> stragglers;  // children that had to be cancelled: names, or numbers and spawn sites
+};
+
+}  // namespace ramie::inline v0
+
+namespace ramie::detail {
+
+// How one kind of task is made. `construct` builds the task at `at` from what `parts` points to; it may throw.
+struct task_maker {
+  std::size_t bytes;
+  std::size_t alignment;
+  task_record* (*construct)(void* at, block_origin from, void* parts);
+  void (*destroy_closure)(task_record& task) noexcept;
+};
+
+// On failure nothing has happened. Throws what construct throws, usage_error, std::bad_alloc.
+[[nodiscard]] task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how);
+
+// n.make: room for the object, under a lock until it is adopted or given up.
+class making {
+ public:
+  explicit making(nursery_core& n);
+  ~making();
+  making(const making&) = delete;
+  making& operator=(const making&) = delete;
+  [[nodiscard]] arena& room() noexcept { return room_; }
+
+ private:
+  nursery_core& home_;
+  arena& room_;
+};
+
+template <class T>
+concept not_a_site = !std::same_as<std::remove_cvref_t<T>, source_location>;
+template <class F>
+concept not_options = !std::same_as<std::remove_cvref_t<F>, spawn_options>;
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+// A scope that owns fibers. Bound to the fiber and the block that open it. Children run until they end; the
+// nursery ends when the last of them has. A child's failure cancels the whole scope: the other children, and
+// the owner's code between here and join().
+//
+// The owner and the nursery's live descendants may spawn, cancel and make; the owner alone joins and destroys.
+class nursery {
+ public:
+  // Throws usage_error outside a fiber, std::bad_alloc.
+  explicit nursery(source_location site = source_location::current());
+
+  // Without a join() before: cancels the children and waits for them. Their failures are then carried by the
+  // `cancelled` that unwinds the owner, if one does, else reported (report.hpp). Not a cancellation point.
+  ~nursery();
+  nursery(const nursery&) = delete;
+  nursery& operator=(const nursery&) = delete;
+
+  // Starts f(args…) as a child; all are moved or copied into the nursery first and destroyed when the child
+  // ends. Not a cancellation point. Throws usage_error if the nursery is closed or the caller is outside its tree,
+  // std::bad_alloc, and what moving or copying throws; nothing has happened then.
+  template <::ramie::detail::not_options F>
+  requires std::invocable<std::decay_t<F>>
+  auto spawn(F&& f, source_location site = source_location::current()) {
+    return start({{}, 0, site}, std::forward<F>(f));
+  }
+  template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A>
+  auto spawn(F&& f, A&& a, source_location site = source_location::current()) {
+    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a));
+  }
+  template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A, ::ramie::detail::not_a_site B>
+  auto spawn(F&& f, A&& a, B&& b, source_location site = source_location::current()) {
+    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b));
+  }
+  template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A, ::ramie::detail::not_a_site B,
+            ::ramie::detail::not_a_site C>
+  auto spawn(F&& f, A&& a, B&& b, C&& c, source_location site = source_location::current()) {
+    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+  // With a name or a stack size of its own, and any number of arguments.
+  template <class F, class... Args>
+  auto spawn(const spawn_options& how, F&& f, Args&&... args) {
+    return start(how, std::forward<F>(f), std::forward<Args>(args)...);
+  }
+
+  // Waits until every child, and every child's child, has ended; runs those that have not started yet itself.
+  // Then rethrows the first failure, if there was one (failures() has them all). The nursery is closed from here
+  // on. A cancellation point: a cancellation from outside is passed on to the children, and thrown when they
+  // have ended; one of this nursery itself is not thrown. Inside a scope opened after the nursery (with_timeout,
+  // say), that scope's cancellation ends the wait, and the nursery stays open. Owner only: throws usage_error
+  // elsewhere.
+  void join();
+
+  // Cancels every descendant, and the owner's body. Returns whether this call was the first. Any fiber of the
+  // tree, any thread that knows the nursery is alive. Not a cancellation point.
+  bool cancel(std::string why = {}, source_location where = source_location::current()) noexcept;
+
+  // The same when the time has come, if the nursery still lives; a later call replaces the earlier one. Owner only:
+  // throws usage_error elsewhere, std::bad_alloc, std::system_error.
+  template <class Rep, class Period>
+  void cancel_after(std::chrono::duration<Rep, Period> d, source_location where = source_location::current()) {
+    cancel_at(::ramie::detail::time_after(d), where);
+  }
+  void cancel_at(std::chrono::steady_clock::time_point when, source_location where = source_location::current());
+
+  // Cancels the nursery when the token is asked to stop. Owner only. Throws std::bad_alloc.
+  void cancel_on(std::stop_token token, source_location where = source_location::current());
+
+  // A token that is asked to stop when the nursery is cancelled or shut down. Owner only. Throws std::bad_alloc.
+  [[nodiscard]] std::stop_token get_stop_token();
+
+  // Asks the children to stop (closing(), get_stop_token()), waits up to `grace` for them to end, cancels those
+  // that have not, waits for them, and says which they were. join() may follow, for their failures. Owner only. A
+  // cancellation point like join().
+  template <class Rep, class Period>
+  shutdown_report shutdown(std::chrono::duration<Rep, Period> grace, source_location where = source_location::current()) {
+    return shutdown_by(::ramie::detail::time_after(grace), where);
+  }
+
+  // An object that lives as long as the nursery; destroyed after all children, the last one made first. Not a
+  // cancellation point. Throws std::bad_alloc, usage_error like spawn, and what T's constructor throws.
+  template <class T, class... Args>
+  T& make(Args&&... args) {
+    ::ramie::detail::making under_lock(*core_);
+    return under_lock.room().make<T>(std::forward<Args>(args)...);
+  }
+
+  // Whether it was cancelled, or asked to shut down. Any fiber of the tree.
+  [[nodiscard]] bool closing() const noexcept;
+
+  // Children and further descendants spawned into it that have not ended. A snapshot.
+  [[nodiscard]] std::size_t live_fibers() const noexcept;
+
+  // The failures so far, in the order they happened; those beyond the first, read here, count as received.
+  [[nodiscard]] std::vector<failure> failures();
+
+  // Whether `c` is the cancellation of this very nursery.
+  [[nodiscard]] bool owns(const cancelled& c) const noexcept;
+
+ private:
+  template <class F, class... Args>
+  auto start(const spawn_options& how, F&& f, Args&&... args) {
+    using work = std::conditional_t<sizeof...(Args) == 0, std::decay_t<F>,
+                                    ::ramie::detail::bound_call<std::decay_t<F>, std::decay_t<Args>...>>;
+    using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    using block = ::ramie::detail::task_block<work, result>;
+    using parts = std::tuple<F&&, Args&&...>;
+    static constexpr ::ramie::detail::task_maker maker{
+        sizeof(block), alignof(block),
+        [](void* at, ::ramie::detail::block_origin from, void* all) -> ::ramie::detail::task_record* {
+          return std::apply(
+              [&](auto&& callable, auto&&... values) {
+                if constexpr (sizeof...(Args) == 0) {
+                  return ::new (at) block(from, std::forward<F>(callable));
+                } else {
+                  return ::new (at) block(from, std::forward<F>(callable),
+                                          std::tuple<std::decay_t<Args>...>(std::forward<Args>(values)...));
+                }
+              },
+              std::move(*static_cast<parts*>(all)));
+        },
+        [](::ramie::detail::task_record& task) noexcept { static_cast<block&>(task).destroy_closure(); }};
+    parts all(std::forward<F>(f), std::forward<Args>(args)...);
+    return task<result>(::ramie::detail::start_task(*core_, maker, &all, how));
+  }
+  shutdown_report shutdown_by(std::chrono::steady_clock::time_point when, source_location where);
+
+  ::ramie::detail::nursery_core* core_;
+};
+
+// Runs f(n) with a fresh nursery n, joins it and returns f's result. If f throws, the children are cancelled and
+// awaited first. A failure of a child is rethrown as itself, also when it has cut f short. If n was cancelled by
+// itself and that cut f short, with_nursery returns, if f returns void; else it throws that `cancelled`. A
+// cancellation point like join().
+template <class F>
+auto with_nursery(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&, nursery&> {
+  using result = std::invoke_result_t<F&, nursery&>;
+  nursery n(site);
+  std::exception_ptr cut_short;  // by n's own cancellation
+  const auto run = [&](auto&& body) {
+    try {
+      body();
+    } catch (const cancelled& c) {
+      if (!n.owns(c)) throw;
+      cut_short = std::current_exception();
+    }
+    n.join();  // throws the failure behind it, if there is one
+  };
+  if constexpr (std::is_void_v<result>) {
+    run([&] { std::invoke(f, n); });
+  } else if constexpr (std::is_reference_v<result>) {
+    std::remove_reference_t<result>* value = nullptr;
+    run([&] { value = std::addressof(std::invoke(f, n)); });
+    if (value == nullptr) std::rethrow_exception(cut_short);
+    return static_cast<result>(*value);
+  } else {
+    std::optional<result> value;
+    run([&] { value.emplace(std::invoke(f, n)); });
+    if (!value) std::rethrow_exception(cut_short);
+    return std::move(*value);
+  }
+}
+
+}  // namespace ramie::inline v0

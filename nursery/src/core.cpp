@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "core.hpp"
+
+#include <ramie/runtime/report.hpp>
+#include <ramie/runtime/spawn.hpp>
+
+namespace ramie::detail {
+
+namespace {
+
+// Leaked on purpose, like the cores: handles may be asked after static destructors have run.
+struct core_pool {
+  std::mutex mutex;
+  nursery_core* first = nullptr;
+};
+core_pool& pool() {
+  static auto* const the_pool = new core_pool;
+  return *the_pool;
+}
+
+void spill(shelf& from, std::uint32_t how_many) noexcept {
+  core_pool& all = pool();
+  std::lock_guard hold(all.mutex);
+  for (; how_many != 0; --how_many) {
+    auto* const core = static_cast<nursery_core*>(from.first.get());
+    from.first.set(core->next_in_pool);
+    from.count.add(-1u);
+    core->next_in_pool = all.first;
+    all.first = core;
+  }
+}
+
+}  // namespace
+
+nursery_core& take_from_pool() {
+  core_pool& all = pool();
+  {
+    std::lock_guard hold(all.mutex);
+    if (nursery_core* const core = all.first) {
+      all.first = core->next_in_pool;
+      return *core;
+    }
+  }
+  return *new nursery_core;
+}
+
+void spill_shelf(shelf& from) noexcept {
+  from.empty_out = [](shelf& s) noexcept { spill(s, s.count.get()); };
+  if (from.count.get() > core_shelf_limit) spill(from, core_shelf_limit / 2);
+}
+
+nursery_more& nursery_core::need_more() {
+  if (nursery_more* const there = has_more()) return *there;
+  auto fresh = std::make_unique<nursery_more>();
+  nursery_more* expected = nullptr;
+  if (!more.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *expected;
+  return *fresh.release();
+}
+
+void nursery_core::record_failure(const task_record* task, std::exception_ptr what, const fiber* who) noexcept {
+  std::string name;
+  try {
+    if (who != nullptr) name = describe(*who);
+    nursery_more& rest = need_more();
+    std::lock_guard hold(rest.mutex);
+    rest.failures.push_back({{what, std::move(name)}, task, false});
+  } catch (const std::bad_alloc&) {
+    report_lost_failure(name, what);
+  }
+}
+
+std::exception_ptr nursery_core::failure_of(const task_record& task) noexcept {
+  nursery_more* const rest = has_more();
+  if (rest == nullptr) return nullptr;
+  std::lock_guard hold(rest->mutex);
+  for (recorded_failure& f : rest->failures) {
+    if (f.task != &task) continue;
+    f.received = true;
+    return f.what.what;
+  }
+  return nullptr;
+}
+
+}  // namespace ramie::detail

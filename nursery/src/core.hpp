@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSL-1.0
+// The inside of a nursery: a cancel scope that counts its fibers and owns their memory.
+//
+// Cores are pooled and never given back to the system, so that a task handle that outlives its nursery can still
+// ask whether it lives (`life`). Each worker keeps a shelf of them; the rest is in one pool per process.
+//
+// Who touches what. Open to close belongs to the owner: `store`, `live.local`, `joined`. Descendants are counted,
+// so the core is there as long as they live; what they share with the owner is atomic or under a lock
+// (`slow` for memory and failures, `waiters_lock` for getters; neither is held across a switch). Others (a handle
+// dropped outside the tree) announce themselves first:
+//
+//       visitor                                 owner, at the end
+//       1. visitors + 1                         1. life + 1
+//       2. heavy fence                          2. light fence
+//       3. is `life` still the handle's?        3. wait until there are no visitors
+//          then the core is there until
+//          visitors - 1
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <ramie/nursery.hpp>
+#include <ramie/platform/annotate.hpp>
+#include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/cancel_scope.hpp>
+#include <ramie/runtime/deadline.hpp>
+
+#include "live_count.hpp"
+#include "task_store.hpp"
+
+namespace ramie::detail {
+
+struct cancel_on_stop {
+  nursery_core* home;
+  source_location where;
+  void operator()() const noexcept;
+};
+
+struct recorded_failure {
+  failure what;
+  const task_record* task;  // whose handle may ask for it; its block is not reused before that is gone
+  bool received;
+};
+
+// What few nurseries need.
+struct nursery_more {
+  std::mutex mutex;           // failures, store, made
+  std::vector<recorded_failure> failures;
+  task_store store;           // for descendants that spawn
+  arena made;
+  std::optional<std::stop_source> stop;
+  std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
+  deadline_entry deadline;
+};
+
+struct nursery_core : cancel_scope {
+  nursery_core() noexcept : cancel_scope(unopened{}) {}
+
+  std::atomic<std::uint64_t> life{1};
+  platform::owned<fiber*> opened_by{nullptr};  // until the destructor; the scope's owner only until the join
+  nursery_core* next_in_pool = nullptr;
+  live_count live;
+  std::uint64_t spawned_by_owner = 0;
+  std::atomic<std::uint64_t> spawned_by_descendants{0};
+  std::atomic<bool> asked_to_stop{false};
+  std::atomic<bool> has_results{false};  // some result will have to be destroyed
+  bool joined = false;
+  std::atomic<std::uint32_t> visitors{0};
+  platform::spin_lock waiters_lock;
+  wait_list waiters;  // for single tasks, each node a task_waiter
+  std::atomic<nursery_more*> more{nullptr};
+  task_store store;
+
+  // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
+  [[nodiscard]] nursery_more& need_more();
+  [[nodiscard]] nursery_more* has_more() const noexcept { return more.load(std::memory_order_acquire); }
+
+  // Fibers that have ended, roughly.
+  [[nodiscard]] std::uint64_t ended() const noexcept {
+    const auto all = spawned_by_owner + spawned_by_descendants.load(std::memory_order_relaxed);
+    return all - static_cast<std::uint64_t>(live.now());
+  }
+
+  // Looks at the caller's own scopes only: they stand still, while this nursery may be ending if it is not theirs.
+  [[nodiscard]] bool has_descendant(const whereabouts& at) const noexcept {
+    for (const cancel_scope* s = at.innermost(); s != nullptr; s = s->parent()) {
+      if (s == this) return true;
+    }
+    return false;
+  }
+
+  void record_failure(const task_record* task, std::exception_ptr what, const fiber* who) noexcept;
+  [[nodiscard]] std::exception_ptr failure_of(const task_record& task) noexcept;
+};
+
+// Whether the caller is the owner or a live descendant.
+enum class kinship : std::uint8_t { owner, descendant, none };
+[[nodiscard]] inline kinship kinship_to(const nursery_core& n, const whereabouts& at) noexcept {
+  if (at.self == nullptr) return kinship::none;
+  if (at.self == n.opened_by.get()) [[likely]]
+    return kinship::owner;
+  return n.has_descendant(at) ? kinship::descendant : kinship::none;
+}
+
+// From the pool, and back. take_core throws std::bad_alloc.
+[[nodiscard]] nursery_core& take_from_pool();
+void spill_shelf(shelf& from) noexcept;
+inline constexpr std::uint32_t core_shelf_limit = 64;
+
+[[nodiscard]] inline nursery_core& take_core(const whereabouts& at) {
+  auto* const core = static_cast<nursery_core*>(at.desk->nurseries.first.get());
+  if (core == nullptr) [[unlikely]]
+    return take_from_pool();
+  platform::annotate::take_over(core);
+  at.desk->nurseries.first.set(core->next_in_pool);
+  at.desk->nurseries.count.add(-1u);
+  return *core;
+}
+
+inline void give_core(const whereabouts& at, nursery_core& core) noexcept {
+  shelf& here = at.desk->nurseries;
+  core.next_in_pool = static_cast<nursery_core*>(here.first.get());
+  platform::annotate::hand_over(&core);
+  here.first.set(&core);
+  here.count.add(1);
+  if (here.count.get() > core_shelf_limit || here.empty_out == nullptr) [[unlikely]]
+    spill_shelf(here);
+}
+
+}  // namespace ramie::detail

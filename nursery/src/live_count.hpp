@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+// How many fibers of a nursery live, and the join that waits until none does.
+//
+// The count is split. `local` is the owner's alone: it counts what the owner spawned and takes off what ended
+// in place, above the owner's join; no other thread writes it. `shared` counts what descendants spawned and
+// takes off what ended anywhere else. Only the sum means something; shared alone may be negative.
+//
+//   shared = 2·count + joining
+//
+// A join that has to wait folds local into shared and sets `joining`; from then on shared alone is the truth,
+// and whoever takes it to zero tells the joiner. While `joining` is clear nobody does: the last access of an
+// ending fiber to the nursery is then its decrement, and the owner may go as soon as it sees the sum zero.
+//
+//       owner                                   fiber that ends
+//       1. fold, set joining     (RMW)          1. count - 1                (RMW)
+//       2. zero? then done, else park           2. was it the last, and joining? tell the joiner
+//
+// Exactly one of the two sees the zero. A joiner that stops waiting (an inner scope was cancelled) clears
+// `joining` again, and if it finds the count zero waits for the teller, which is under way.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::detail {
+
+class live_count final : public waitable {
+ public:
+  // The owner.
+  void spawned_by_owner() noexcept { local_.add(1); }
+  void ended_in_place() noexcept { local_.add(-1); }
+  [[nodiscard]] const platform::owned<std::int64_t>& local() const noexcept { return local_; }
+
+  // A descendant, which is counted itself.
+  void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
+  // Anywhere but above the owner's join. The nursery may be gone when this returns.
+  void ended_elsewhere() noexcept {
+    if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();
+  }
+  // A spawn that failed: the caller is counted itself, so it is never the last.
+  void not_spawned_after_all(bool by_owner) noexcept {
+    if (by_owner) {
+      local_.add(-1);
+    } else {
+      shared_.fetch_sub(2, std::memory_order_relaxed);
+    }
+  }
+
+  // A snapshot; exact for the owner when it is zero. Acquire: what the ended fibers did is seen.
+  [[nodiscard]] std::int64_t now() const noexcept {
+    const auto shared = shared_.load(std::memory_order_acquire);
+    return local_.get() + (shared - (shared & 1)) / 2;
+  }
+
+  // Joins. Owner only.
+  bool try_complete(waiter&) override { return now() == 0; }
+  bool publish(waiter& node) override {
+    std::lock_guard hold(lock_);
+    joiner_ = &node;
+    const auto fold = 2 * local_.get() + 1;
+    local_.set(0);
+    if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;
+    joiner_ = nullptr;
+    shared_.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  void unpublish(waiter&) noexcept override {
+    {
+      std::lock_guard hold(lock_);
+      joiner_ = nullptr;
+      if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    }
+    while (!told()) ::sched_yield();
+  }
+  // After a wait that was completed, and when the nursery is used again.
+  void reset() noexcept {
+    local_.set(0);
+    shared_.store(0, std::memory_order_relaxed);
+    told_ = false;
+  }
+
+ private:
+  void tell_joiner() noexcept {
+    fiber* who = nullptr;
+    {
+      std::lock_guard hold(lock_);
+      told_ = true;
+      if (joiner_ != nullptr && claim(*joiner_)) {
+        joiner_->outcome = 1;
+        who = joiner_->who;
+      }
+      joiner_ = nullptr;
+    }
+    if (who != nullptr) complete(*who);
+  }
+  [[nodiscard]] bool told() noexcept {
+    std::lock_guard hold(lock_);
+    return told_;
+  }
+
+  platform::owned<std::int64_t> local_{0};
+  std::atomic<std::int64_t> shared_{0};
+  platform::spin_lock lock_;
+  bool told_ = false;
+  waiter* joiner_ = nullptr;
+};
+
+}  // namespace ramie::detail

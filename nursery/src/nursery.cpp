@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSL-1.0
+// Opening, joining, cancelling and ending a nursery.
+#include <ramie/nursery.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include <ramie/platform/fatal.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/runtime/join.hpp>
+#include <ramie/runtime/report.hpp>
+#include <ramie/runtime/spawn.hpp>
+#include <ramie/timeout.hpp>
+
+#include "core.hpp"
+
+namespace ramie::detail {
+
+void cancel_on_stop::operator()() const noexcept {
+  home->cancel({cancel_kind::requested, "asked to stop by a stop token", where});
+}
+
+making::making(nursery_core& n) : home_(n), room_(n.need_more().made) {
+  if (kinship_to(n, look_around()) == kinship::none) {
+    throw usage_error("ramie: make() in a nursery from outside its tree. Only its owner and its live descendants may.");
+  }
+  home_.has_more()->mutex.lock();
+}
+
+making::~making() {
+  home_.has_more()->mutex.unlock();
+}
+
+namespace {
+
+const wait_reason waits_to_join{"join"};
+
+// A join from inside a scope opened after the nursery: it parks, and that scope's cancellation ends the wait.
+class join_from_within final : public waitable {
+ public:
+  join_from_within(nursery_core& n, cancel_scope* innermost) noexcept : home_(n), innermost_(innermost) {}
+  bool try_complete(waiter& node) override {
+    if (home_.live.try_complete(node)) return true;
+    if (const cancel_scope* const cut = cancel_scope::effective_below(innermost_, home_)) {
+      throw cut->make_exception(innermost_);
+    }
+    return false;
+  }
+  bool publish(waiter& node) override { return home_.live.publish(node); }
+  void unpublish(waiter& node) noexcept override { home_.live.unpublish(node); }
+
+ private:
+  nursery_core& home_;
+  cancel_scope* const innermost_;
+};
+
+// Until no fiber lives. In place where that is sound (join.hpp J1–J4).
+// Returns where the caller is then.
+RAMIE_FLATTEN whereabouts await_all(nursery_core& n, const whereabouts& at) {
+  waiter node;
+  if (at.innermost() == &n) {
+    const auto [unfit, desk] = run_descendants(n, n.live.local());
+    if (unfit == nullptr && n.live.now() == 0) [[likely]]
+      return {desk, at.self};
+    join_wait(n.live, node, waits_to_join, unfit);
+  } else {
+    join_from_within from_within(n, at.innermost());
+    join_wait(from_within, node, waits_to_join, nullptr);
+  }
+  n.live.reset();
+  return look_around();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const whereabouts& at, const char* what);
+
+RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
+  const whereabouts at = look_around();
+  if (at.self == nullptr || at.self != n.opened_by.get() || n.joined) [[unlikely]]
+    not_the_owner(n, at, what);
+  return at;
+}
+
+void not_the_owner(const nursery_core& n, const whereabouts& at, const char* what) {
+  std::string text = std::string("ramie: ") + what;
+  if (n.joined) {
+    text += " after join(): the nursery is closed.";
+  } else if (kinship_to(n, at) == kinship::descendant) {
+    text += " from inside its own tree: it would wait for itself. Only the fiber that opened the nursery may.";
+  } else {
+    text += " by another fiber or thread. Only the fiber that opened the nursery may.";
+  }
+  throw usage_error(text);
+}
+
+// Nothing can stop the scope any more, and it can't be cancelled from a token or a clock.
+void end_triggers(nursery_core& n) noexcept {
+  if (nursery_more* const more = n.has_more()) {
+    more->stop_callbacks.clear();
+    remove_deadline(more->deadline);
+    more->deadline = {};
+  }
+}
+
+// The first failure, marked as received, or null.
+std::exception_ptr first_failure(nursery_core& n) noexcept {
+  nursery_more* const more = n.has_more();
+  if (more == nullptr) return nullptr;
+  std::lock_guard hold(more->mutex);
+  if (more->failures.empty()) return nullptr;
+  more->failures.front().received = true;
+  return more->failures.front().what.what;
+}
+
+void report_what_is_left(nursery_more& more) noexcept {
+  for (const recorded_failure& f : more.failures) {
+    if (!f.received) report_lost_failure(f.what.who, f.what.what);
+  }
+}
+
+[[gnu::noinline]] void clear_more(nursery_core& n, bool results) noexcept {
+  nursery_more* const more = n.has_more();
+  report_what_is_left(*more);
+  more->store.clear(results);
+  more->made.clear();
+  n.more.store(nullptr, std::memory_order_relaxed);
+  delete more;
+  n.spawned_by_descendants.store(0, std::memory_order_relaxed);
+  n.asked_to_stop.store(false, std::memory_order_relaxed);
+}
+
+RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
+  n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
+  platform::light_fence();                                                              // 2
+  while (n.visitors.load(std::memory_order_acquire) != 0) ::sched_yield();              // 3
+  const bool results = n.has_results.load(std::memory_order_relaxed);
+  n.store.clear(results);
+  if (n.has_more() != nullptr) [[unlikely]]
+    clear_more(n, results);
+  if (results) n.has_results.store(false, std::memory_order_relaxed);
+  n.spawned_by_owner = 0;
+  n.joined = false;
+  n.opened_by.set(nullptr);
+  give_core(at, n);
+}
+
+[[gnu::noinline]] void end_without_join(nursery_core& n) noexcept {
+  const auto at = look_around();
+  if (at.self != n.opened_by.get() || at.innermost() != &n) {
+    platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
+  }
+  if (n.live.now() != 0) {
+    n.cancel({cancel_kind::requested, "its nursery ended without a join()", n.site()});
+    (void)await_all(n, at);
+  }
+  end_triggers(n);
+  // The `cancelled` that unwinds the owner carries the failure that caused it.
+  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.reason()->cause != nullptr) (void)first_failure(n);
+}
+
+std::vector<std::string> names_of_live(nursery_core& n) {
+  std::vector<std::string> names;
+  const auto look = [&names](task_record& task) {
+    if (!task.finished.load(std::memory_order_acquire)) names.push_back(describe_briefly(*task.frame));
+  };
+  n.store.for_each(look);
+  if (nursery_more* const more = n.has_more()) {
+    std::lock_guard hold(more->mutex);
+    more->store.for_each(look);
+  }
+  return names;
+}
+
+}  // namespace
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+using detail::nursery_core;
+
+nursery::nursery(source_location site) {
+  const auto at = detail::look_around();
+  if (at.self == nullptr) throw usage_error("ramie: a nursery outside a fiber. Open it inside run().");
+  core_ = &detail::take_core(at);
+  core_->open(at, site);
+  core_->opened_by.set(at.self);
+}
+
+nursery::~nursery() {
+  nursery_core& n = *core_;
+  if (!n.joined) [[unlikely]]
+    detail::end_without_join(n);
+  const auto at = detail::look_around();
+  if (n.is_open()) [[unlikely]]
+    n.close(at);  // joined from within another scope, or just now
+  detail::recycle(n, at);
+}
+
+void nursery::join() {
+  nursery_core& n = *core_;
+  auto at = detail::must_own(n, "nursery::join()");
+  at = detail::await_all(n, at);
+  n.joined = true;
+  if (n.has_more() != nullptr) [[unlikely]]
+    detail::end_triggers(n);
+  const bool innermost = at.innermost() == &n;
+  if (innermost) n.close(at);
+  if (n.has_more() != nullptr) [[unlikely]] {
+    if (auto failed = detail::first_failure(n)) std::rethrow_exception(std::move(failed));
+  }
+  if (detail::face_of(*at.self).seen_epoch.get() == at.desk->cancel_epoch->load(std::memory_order_acquire)) return;
+  if (innermost || !n.cancel_requested()) check_cancelled();
+}
+
+bool nursery::cancel(std::string why, source_location where) noexcept {
+  const auto at = detail::look_around();
+  cancel_reason reason{cancel_kind::requested, std::move(why), where};
+  if (at.self != nullptr) detail::sign(reason, *at.self);
+  return core_->cancel(std::move(reason));
+}
+
+void nursery::cancel_at(std::chrono::steady_clock::time_point when, source_location where) {
+  (void)detail::must_own(*core_, "nursery::cancel_at()");
+  auto& entry = core_->need_more().deadline;
+  detail::remove_deadline(entry);
+  entry = {when, core_, where};
+  if (when != std::chrono::steady_clock::time_point::max()) detail::add_deadline(entry);
+}
+
+void nursery::cancel_on(std::stop_token token, source_location where) {
+  (void)detail::must_own(*core_, "nursery::cancel_on()");
+  core_->need_more().stop_callbacks.emplace_back(std::move(token), detail::cancel_on_stop{core_, where});
+}
+
+std::stop_token nursery::get_stop_token() {
+  (void)detail::must_own(*core_, "nursery::get_stop_token()");
+  auto& stop = core_->need_more().stop;
+  if (!stop) {
+    stop.emplace();
+    core_->carry(*stop);
+    if (core_->asked_to_stop.load(std::memory_order_relaxed)) stop->request_stop();
+  }
+  return stop->get_token();
+}
+
+shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when, source_location where) {
+  nursery_core& n = *core_;
+  (void)detail::must_own(n, "nursery::shutdown()");
+  n.asked_to_stop.store(true, std::memory_order_release);
+  if (auto* const more = n.has_more(); more != nullptr && more->stop) more->stop->request_stop();
+  shutdown_report found;
+  const bool in_time = with_deadline(when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
+  if (!in_time) {
+    found.stragglers = detail::names_of_live(n);
+    n.cancel({cancel_kind::shutdown, "its time to shut down is over", where});
+    (void)detail::await_all(n, detail::look_around());
+  }
+  if (!n.cancel_requested()) check_cancelled();
+  return found;
+}
+
+bool nursery::closing() const noexcept {
+  return core_->cancel_requested() || core_->asked_to_stop.load(std::memory_order_acquire);
+}
+
+std::size_t nursery::live_fibers() const noexcept {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, core_->live.now()));
+}
+
+std::vector<failure> nursery::failures() {
+  std::vector<failure> all;
+  if (auto* const more = core_->has_more()) {
+    std::lock_guard hold(more->mutex);
+    for (auto& f : more->failures) {
+      all.push_back(f.what);
+      f.received = true;
+    }
+  }
+  return all;
+}
+
+bool nursery::owns(const cancelled& c) const noexcept {
+  return c.scope() == core_;
+}
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "task_store.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace ramie::detail {
+
+namespace {
+
+constexpr std::size_t first_run_bytes = 1024;
+constexpr std::size_t largest_run_bytes = 256 * 1024;
+
+void destroy_result(task_record& task) noexcept {
+  if (task.has_result && task.type->destroy_result != nullptr) task.type->destroy_result(task);
+  task.has_result = false;
+}
+
+// Acquire: pairs with the releases of fiber and handle.
+bool reusable(const task_record& task) noexcept {
+  return task.finished.load(std::memory_order_acquire) && task.dropped.load(std::memory_order_acquire);
+}
+
+// A look at everything pays if a quarter of it may be free.
+bool worthwhile(std::uint64_t ended, std::uint64_t at_last_look, std::uint64_t held) noexcept {
+  return ended - at_last_look >= held / 4 + 1;
+}
+
+}  // namespace
+
+void task_store::forget_all() noexcept {
+  first_small_.bytes = sizeof first_small_.storage;
+  first_medium_.bytes = sizeof first_medium_.storage;
+  const auto preset = [this](unsigned size_class, run* first) {
+    shelf_of_size& shelf = shelves_[size_class];
+    shelf = {};
+    if (first == nullptr) return;
+    shelf.runs = first;
+    shelf.bump = first->begin();
+    shelf.end = first->begin() + first->bytes;
+    shelf.blocks = first->bytes / bytes_of(size_class);
+  };
+  preset(0, &first_small_);
+  preset(1, &first_medium_);
+  for (unsigned c = 2; c < class_count; ++c) preset(c, nullptr);
+}
+
+void* task_store::allocate_slowly(unsigned size_class, std::uint64_t ended) {
+  shelf_of_size& shelf = shelves_[size_class];
+  if (worthwhile(ended, shelf.ended_at_last_look, shelf.blocks)) {
+    shelf.ended_at_last_look = ended;
+    for_each_of(size_class, [this](task_record& task) {
+      if (!reusable(task)) return;
+      destroy_result(task);
+      recycle(&task, task.origin);
+    });
+  }
+  if (shelf.free == nullptr) add_run(size_class);
+  if (free_block* const found = shelf.free) {
+    shelf.free = found->next();
+    return found;
+  }
+  void* const at = shelf.bump;
+  shelf.bump += bytes_of(size_class);
+  return at;
+}
+
+void task_store::add_run(unsigned size_class) {
+  shelf_of_size& shelf = shelves_[size_class];
+  const std::size_t held = shelf.blocks * bytes_of(size_class);
+  const std::size_t bytes = std::clamp(held, first_run_bytes, largest_run_bytes);
+  void* const memory = ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+  run* const fresh = ::new (memory) run{shelf.runs, bytes};
+  shelf.runs = fresh;
+  shelf.bump = fresh->begin();
+  shelf.end = fresh->begin() + bytes;
+  shelf.blocks += bytes / bytes_of(size_class);
+  grown_ = true;
+}
+
+void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended) {
+  if (worthwhile(ended, solo_ended_at_last_look_, solo_count_)) {
+    solo_ended_at_last_look_ = ended;
+    for (solo *s = solos_, *next = nullptr; s != nullptr; s = next) {
+      next = s->next;
+      task_record& task = s->record();
+      if (task.type == nullptr || !reusable(task)) continue;
+      destroy_result(task);
+      free_solo(task);
+    }
+  }
+  alignment = std::max(alignment, alignof(solo));
+  const std::size_t offset = (sizeof(solo) + alignment - 1) / alignment * alignment;
+  if (bytes > SIZE_MAX - offset) throw std::bad_alloc();
+  char* const memory = static_cast<char*>(::operator new(offset + bytes, std::align_val_t(alignment)));
+  solo* const s = ::new (memory + offset - sizeof(solo)) solo{nullptr, solos_, offset + bytes, offset, alignment};
+  if (solos_ != nullptr) solos_->previous = s;
+  solos_ = s;
+  ++solo_count_;
+  s->record().type = nullptr;
+  return memory + offset;
+}
+
+void task_store::free_solo(task_record& task) noexcept {
+  const solo s = solo::of(task);
+  (s.previous != nullptr ? s.previous->next : solos_) = s.next;
+  if (s.next != nullptr) s.next->previous = s.previous;
+  --solo_count_;
+  ::operator delete(reinterpret_cast<char*>(&task) - s.offset, s.bytes, std::align_val_t(s.alignment));
+}
+
+void task_store::clear_slowly(bool results) noexcept {
+  if (results) for_each([](task_record& task) { destroy_result(task); });
+  while (solos_ != nullptr) free_solo(solos_->record());
+  if (grown_) {
+    for (unsigned c = 0; c < class_count; ++c) {
+      while (run* const r = shelves_[c].runs) {
+        shelves_[c].runs = r->older;
+        if (r == &first_small_ || r == &first_medium_) continue;
+        ::operator delete(r, sizeof(run) + r->bytes, std::align_val_t(alignof(run)));
+      }
+    }
+    grown_ = false;
+  }
+  solo_ended_at_last_look_ = 0;
+  forget_all();
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSL-1.0
+// Blocks for tasks: carved from runs by moving a pointer, reused when their task has finished and its handle is
+// dropped.
+//
+// Nobody hands a block back: fiber and handle only set their marks (task_record.hpp), and whoever allocates
+// looks for blocks that bear both. It looks when the run is used up and enough fibers have ended since the
+// last look to make it worthwhile, so each allocation pays for a few looks at most, and a nursery that spawns for
+// ever needs no more memory than its live tasks do, times a small factor.
+//
+// Blocks have one of four sizes; larger or over-aligned ones come from the heap one by one ("solo") and go back there.
+// The first few small blocks are part of the store. One fiber or thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <ramie/nursery.hpp>
+
+namespace ramie::detail {
+
+struct reserved_block {
+  void* at;
+  block_origin origin;
+};
+
+class task_store {
+ public:
+  task_store() noexcept { forget_all(); }
+  ~task_store() { clear(false); }
+  task_store(const task_store&) = delete;
+  task_store& operator=(const task_store&) = delete;
+
+  static constexpr unsigned class_count = 4;
+  static constexpr std::uint8_t solo_class = 0xff;
+  static constexpr std::size_t smallest = 64;
+  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned size_class) noexcept { return smallest << size_class; }
+
+  // Room for a task; until one is there, only `type` of the record is set, to null. `ended()` tells how many fibers
+  // of the nursery have ended so far, roughly. Throws std::bad_alloc.
+  template <class Ended>
+  [[nodiscard]] reserved_block allocate(std::size_t bytes, std::size_t alignment, bool shared, Ended ended) {
+    if (bytes > bytes_of(class_count - 1) || alignment > block_alignment) [[unlikely]]
+      return {allocate_solo(bytes, alignment, ended()), {solo_class, shared}};
+    const unsigned size_class = class_for(bytes);
+    shelf_of_size& shelf = shelves_[size_class];
+    void* at = shelf.free;
+    if (at != nullptr) {
+      shelf.free = static_cast<free_block*>(at)->next();
+    } else if (shelf.bump != shelf.end) [[likely]] {
+      at = shelf.bump;
+      shelf.bump += bytes_of(size_class);
+    } else {
+      at = allocate_slowly(size_class, ended());
+    }
+    static_cast<task_record*>(at)->type = nullptr;
+    return {at, {static_cast<std::uint8_t>(size_class), shared}};
+  }
+
+  // Finished and dropped, or never used: reuse it at once. Destroys no result.
+  void recycle(void* at, block_origin from) noexcept {
+    auto& task = *static_cast<task_record*>(at);
+    if (from.size_class == solo_class) [[unlikely]]
+      return free_solo(task);
+    shelf_of_size& shelf = shelves_[from.size_class];
+    shelf.free = free_block::make(task, shelf.free);
+  }
+
+  // Calls `look` with every record that holds a task.
+  template <class Look>
+  void for_each(Look look) {
+    for (unsigned c = 0; c < class_count; ++c) for_each_of(c, look);
+    for (solo* s = solos_; s != nullptr; s = s->next) {
+      if (s->record().type != nullptr) look(s->record());
+    }
+  }
+
+  // All tasks have ended; results that are left are destroyed if `results`. Gives all memory back.
+  void clear(bool results) noexcept {
+    if (results || grown_ || solos_ != nullptr) [[unlikely]]
+      clear_slowly(results);
+    else
+      for (unsigned c = 0; c < 2; ++c) shelves_[c].restart();  // the others begin on the heap
+  }
+
+ private:
+  static constexpr std::size_t block_alignment = 64;  // a block shares no cache line with another
+
+  // A free block is a record without a task; the chain goes through its frame pointer.
+  class free_block : public task_record {
+   public:
+    static free_block* make(task_record& task, free_block* next) noexcept {
+      task.type = nullptr;
+      task.frame = reinterpret_cast<fiber*>(next);
+      return static_cast<free_block*>(&task);
+    }
+    [[nodiscard]] free_block* next() const noexcept { return reinterpret_cast<free_block*>(frame); }
+  };
+
+  struct alignas(block_alignment) run {
+    run* older = nullptr;
+    std::size_t bytes = 0;  // of blocks, which follow
+    [[nodiscard]] char* begin() noexcept { return reinterpret_cast<char*>(this + 1); }
+  };
+  struct shelf_of_size {
+    free_block* free = nullptr;
+    char* bump = nullptr;
+    char* end = nullptr;
+    run* runs = nullptr;  // youngest first; the last one may be part of the store
+    std::uint64_t blocks = 0;
+    std::uint64_t ended_at_last_look = 0;
+    void restart() noexcept {
+      free = nullptr;
+      bump = runs->begin();
+      ended_at_last_look = 0;
+    }
+  };
+  // Stands right before its record.
+  struct solo {
+    solo* previous;
+    solo* next;
+    std::size_t bytes;  // of the allocation, which begins `offset` before the record
+    std::size_t offset;
+    std::size_t alignment;
+    [[nodiscard]] task_record& record() noexcept { return *std::launder(reinterpret_cast<task_record*>(this + 1)); }
+    [[nodiscard]] static solo& of(task_record& task) noexcept { return *(reinterpret_cast<solo*>(&task) - 1); }
+  };
+
+  template <std::size_t Blocks, unsigned Class>
+  struct built_in : run {
+    alignas(block_alignment) char storage[Blocks * (smallest << Class)];
+  };
+
+  [[nodiscard]] static unsigned class_for(std::size_t bytes) noexcept {
+    return (bytes > 64) + (bytes > 128) + (bytes > 256);
+  }
+  template <class Look>
+  void for_each_of(unsigned size_class, Look look) {
+    for (run* r = shelves_[size_class].runs; r != nullptr; r = r->older) {
+      char* const used = r == shelves_[size_class].runs ? shelves_[size_class].bump : r->begin() + r->bytes;
+      for (char* at = r->begin(); at < used; at += bytes_of(size_class)) {
+        auto& task = *std::launder(reinterpret_cast<task_record*>(at));
+        if (task.type != nullptr) look(task);
+      }
+    }
+  }
+
+  [[nodiscard]] void* allocate_slowly(unsigned size_class, std::uint64_t ended);
+  [[nodiscard]] void* allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended);
+  void free_solo(task_record& task) noexcept;
+  void add_run(unsigned size_class);
+  void clear_slowly(bool results) noexcept;
+  void forget_all() noexcept;
+
+  shelf_of_size shelves_[class_count];
+  solo* solos_ = nullptr;
+  std::uint64_t solo_count_ = 0;
+  std::uint64_t solo_ended_at_last_look_ = 0;
+  bool grown_ = false;  // something came from the heap
+  built_in<4, 0> first_small_;
+  built_in<2, 1> first_medium_;
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSL-1.0
+// Single tasks: how they start, end, are waited for and let go. The rules of the record: task_record.hpp.
+#include <sched.h>
+
+#include <string>
+#include <utility>
+
+#include <ramie/error.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/runtime/join.hpp>
+#include <ramie/runtime/report.hpp>
+#include <ramie/runtime/spawn.hpp>
+
+#include "core.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+void destroy_result(task_record& task) noexcept {
+  if (!task.has_result) return;
+  if (task.type->destroy_result != nullptr) task.type->destroy_result(task);
+  task.has_result = false;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void not_family(const nursery_core& n) {
+  throw usage_error(n.joined ? "ramie: a spawn into a nursery after its join(). Open another nursery."
+                             : "ramie: a spawn into a nursery from outside its tree. Only the fiber that opened it and "
+                               "its live descendants may.");
+}
+
+RAMIE_FLATTEN kinship must_be_family(const nursery_core& n, const whereabouts& at) {
+  const kinship who = kinship_to(n, at);
+  if (who == kinship::none || n.joined) [[unlikely]]
+    not_family(n);
+  return who;
+}
+
+// Keeps a nursery there while somebody outside its tree uses it; throws if it is gone. See core.hpp.
+class visit {
+ public:
+  visit(nursery_core& n, std::uint64_t life, const whereabouts& at) : visit(n, at) {
+    if (n.life.load(std::memory_order_acquire) == life) return;
+    leave();
+    throw usage_error("ramie: a task used after its nursery has ended. Take the result before.");
+  }
+  // The same, without the question.
+  visit(nursery_core& n, const whereabouts& at) noexcept
+      : home_(n), announced_(kinship_to(n, at) == kinship::none) {
+    if (!announced_) return;
+    home_.visitors.fetch_add(1, std::memory_order_seq_cst);  // 1
+    platform::heavy_fence();                                 // 2
+  }
+  ~visit() { leave(); }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+
+ private:
+  void leave() noexcept {
+    if (std::exchange(announced_, false)) home_.visitors.fetch_sub(1, std::memory_order_release);
+  }
+  nursery_core& home_;
+  bool announced_;
+};
+
+struct task_waiter : waiter {
+  const task_record* task;
+};
+
+// The end of one task.
+class task_end final : public waitable {
+ public:
+  task_end(nursery_core& home, task_record& task, bool by_owner) noexcept
+      : home_(home), task_(task), by_owner_(by_owner) {}
+
+  bool try_complete(waiter&) override { return task_.finished.load(std::memory_order_acquire); }
+
+  // 1. wanted  2. StoreLoad  3. finished?   against   1. finished  2. StoreLoad  3. wanted?   in task_retired.
+  // A task that ends above the owner's join pays no fence, so all but the owner pay for both sides.
+  bool publish(waiter& node) override {
+    {
+      std::lock_guard hold(home_.waiters_lock);
+      home_.waiters.add(node);
+    }
+    task_.wanted.store(true, std::memory_order_seq_cst);
+    if (!by_owner_) platform::heavy_fence();
+    if (!task_.finished.load(std::memory_order_seq_cst)) return true;
+    // It ended just now. Whoever ended it may have claimed the node already: then it is completed by them.
+    std::lock_guard hold(home_.waiters_lock);
+    if (!node.listed) return true;
+    home_.waiters.remove(node);
+    return false;
+  }
+  void unpublish(waiter& node) noexcept override {
+    std::lock_guard hold(home_.waiters_lock);
+    home_.waiters.remove(node);
+  }
+
+ private:
+  nursery_core& home_;
+  task_record& task_;
+  const bool by_owner_;
+};
+
+void tell_getters(nursery_core& home, const task_record& task) noexcept {
+  waiter* ready = nullptr;
+  {
+    std::lock_guard hold(home.waiters_lock);
+    home.waiters.claim_if([&task](const waiter& node) { return static_cast<const task_waiter&>(node).task == &task; },
+                          ready);
+  }
+  while (ready != nullptr) {
+    waiter* const node = ready;
+    ready = node->next;
+    node->outcome = 1;
+    complete(*node->who);  // the node is gone after this
+  }
+}
+
+}  // namespace
+
+namespace {
+
+reserved_block reserve_shared(nursery_core& n, const task_maker& maker) {
+  nursery_more& more = n.need_more();
+  std::lock_guard hold(more.mutex);
+  return more.store.allocate(maker.bytes, maker.alignment, true, [&n] { return n.ended(); });
+}
+
+void unreserve(nursery_core& n, const reserved_block& block) noexcept {
+  if (!block.origin.shared) return n.store.recycle(block.at, block.origin);
+  nursery_more& more = *n.has_more();
+  std::lock_guard hold(more.mutex);
+  more.store.recycle(block.at, block.origin);
+}
+
+void count_in(nursery_core& n, bool by_owner) noexcept {
+  if (by_owner) {
+    n.live.spawned_by_owner();
+    ++n.spawned_by_owner;
+  } else {
+    n.live.spawned_by_descendant();
+    n.spawned_by_descendants.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how) {
+  whereabouts at = look_around();
+  const bool by_owner = must_be_family(n, at) == kinship::owner;
+  const reserved_block room = by_owner ? n.store.allocate(maker.bytes, maker.alignment, false, [&n] { return n.ended(); })
+                                       : reserve_shared(n, maker);
+  task_record* task = nullptr;
+  bool counted = false;
+  try {
+    task = maker.construct(room.at, room.origin, parts);
+    if (at.desk->current.get() != at.self) [[unlikely]]  // a constructor that waits may come back elsewhere
+      at = look_around();
+    if (!how.name.empty()) [[unlikely]]
+      name_fiber(*task, how.name);
+    count_in(n, by_owner);
+    counted = true;
+    spawn_here(at, task->type->ops, *task, n, how.stack_size, how.site);
+  } catch (...) {
+    if (counted) n.live.not_spawned_after_all(by_owner);
+    if (task != nullptr) {
+      drop_extras(*task);
+      maker.destroy_closure(*task);
+    }
+    unreserve(n, room);
+    throw;
+  }
+  return {task, &n, n.life.load(std::memory_order_relaxed)};
+}
+
+// In the child, in a catch block. A `cancelled` of a scope the child is still in is an end, not a failure; one
+// that has left the nursery it belongs to counts as what was behind it.
+fiber_end task_failed(task_record& task) noexcept {
+  auto& home = static_cast<nursery_core&>(home_of(*task.frame));
+  std::exception_ptr what = std::current_exception();
+  try {
+    throw;
+  } catch (const cancelled& c) {
+    bool in_it = false;
+    for (const cancel_scope* s = &home; s != nullptr && !in_it; s = s->parent()) in_it = s == c.scope();
+    if (in_it || c.cause() == nullptr) {
+      task.outcome = task_outcome::cancelled;
+      return fiber_end::cancelled;
+    }
+    what = c.cause();
+  } catch (...) {
+  }
+  task.outcome = task_outcome::failed;
+  home.record_failure(&task, what, task.frame);
+  cancel_reason why{cancel_kind::sibling_failure, {}, home.site(), 0, {}, what};
+  sign(why, *task.frame);
+  try {
+    why.text = describe(*task.frame) + " failed: " + text_of(what);
+  } catch (const std::bad_alloc&) {  // the cause says it
+  }
+  home.cancel(std::move(why));
+  return fiber_end::done;
+}
+
+void task_discarded(task_record& task, discard_cause why) noexcept {
+  if (why == discard_cause::cancelled) {
+    task.outcome = task_outcome::cancelled;
+    return;
+  }
+  try {
+    throw stack_exhausted();
+  } catch (...) {
+    (void)task_failed(task);
+  }
+}
+
+void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
+  auto& task = static_cast<task_record&>(record);
+  auto& home = static_cast<nursery_core&>(scope);
+  const bool in_place = joiner == &home;
+  if (task.dropped.load(std::memory_order_acquire)) {
+    destroy_result(task);
+    if (in_place && !task.origin.shared) {
+      home.store.recycle(&task, task.origin);
+    } else {
+      task.finished.store(true, std::memory_order_release);
+    }
+  } else {
+    if (task.has_result && task.type->destroy_result != nullptr) {
+      home.has_results.store(true, std::memory_order_relaxed);
+    }
+    if (in_place) {
+      task.finished.store(true, std::memory_order_release);
+      platform::light_fence();  // pairs with the heavy fence of a getter that is not the owner; the owner is here
+    } else {
+      task.finished.exchange(true, std::memory_order_seq_cst);
+    }
+    if (task.wanted.load(std::memory_order_seq_cst)) tell_getters(home, task);
+  }
+  if (in_place) {
+    home.live.ended_in_place();
+  } else {
+    home.live.ended_elsewhere();
+  }
+}
+
+void await_task(const task_handle& handle) {
+  const whereabouts at = look_around();
+  const visit here(*handle.home, handle.life, at);
+  if (handle.record->finished.load(std::memory_order_acquire)) return;
+  static const wait_reason why{"task"};
+  task_end end(*handle.home, *handle.record, kinship_to(*handle.home, at) == kinship::owner);
+  task_waiter node;
+  node.task = handle.record;
+  (void)fiber_wait_youngest_first(end, node, why);
+}
+
+bool task_done(const task_handle& handle) {
+  const visit here(*handle.home, handle.life, look_around());
+  return handle.record->finished.load(std::memory_order_acquire);
+}
+
+void rethrow_failure(const task_handle& handle) {
+  const visit here(*handle.home, handle.life, look_around());
+  task_record& task = *handle.record;
+  if (task.outcome == task_outcome::failed) {
+    if (auto what = handle.home->failure_of(task)) std::rethrow_exception(std::move(what));
+    throw std::bad_alloc();  // there was no memory to keep it; it was reported
+  }
+  if (task.outcome != task_outcome::cancelled) return;
+  for (const cancel_scope* s = handle.home; s != nullptr; s = s->parent()) {
+    if (s->cancel_requested()) throw s->make_exception(s);
+  }
+  throw cancelled(std::make_shared<const cancel_reason>(
+                      cancel_reason{cancel_kind::requested, "the task was cancelled by a scope of its own"}),
+                  nullptr);
+}
+
+void value_taken(const task_handle& handle) {
+  if (std::exchange(handle.record->outcome, task_outcome::taken) == task_outcome::taken) {
+    throw usage_error("ramie: task::get() for the second time: the value is gone. Keep it the first time.");
+  }
+}
+
+void drop_task(const task_handle& handle) noexcept {
+  nursery_core& home = *handle.home;
+  if (home.life.load(std::memory_order_acquire) != handle.life) return;
+  const whereabouts at = look_around();
+  task_record& task = *handle.record;
+  if (at.self == home.opened_by.get() && at.self != nullptr) [[likely]] {
+    if (!task.finished.load(std::memory_order_acquire)) return task.dropped.store(true, std::memory_order_release);
+    destroy_result(task);
+    if (!task.origin.shared) return home.store.recycle(&task, task.origin);
+    return task.dropped.store(true, std::memory_order_release);
+  }
+  const visit here(home, at);
+  if (home.life.load(std::memory_order_acquire) != handle.life) return;
+  if (task.finished.load(std::memory_order_acquire)) destroy_result(task);
+  task.dropped.store(true, std::memory_order_release);
+}
+
+void no_such_task() {
+  throw usage_error("ramie: a task without a child behind it: it was moved from, reset, or never spawned.");
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+// Time that a test moves by hand.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include <ramie/version.hpp>
+
+namespace ramie::platform {
+class virtual_clock;
+}
+
+namespace ramie::inline v0 {
+
+// A clock that stands still until it is advanced. A runtime made with `options.clock` pointing to one takes
+// its deadlines from it; the clock must outlive the runtime.
+class manual_clock {
+ public:
+  manual_clock();
+  ~manual_clock();
+  manual_clock(const manual_clock&) = delete;
+  manual_clock& operator=(const manual_clock&) = delete;
+
+  // Any thread or fiber. Deadlines that have come are carried out before it returns. Not a cancellation point.
+  void advance(std::chrono::nanoseconds by);
+  [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
+
+  // For the runtime; not part of the API.
+  [[nodiscard]] platform::virtual_clock& internals() noexcept { return *clock_; }
+
+ private:
+  std::unique_ptr<platform::virtual_clock> clock_;
+};
+
+// The time by the clock of the calling fiber's runtime; on a plain thread, std::chrono::steady_clock's. Not a
+// cancellation point.
+[[nodiscard]] std::chrono::steady_clock::time_point now() noexcept;
+
+}  // namespace ramie::inline v0
+
+namespace ramie::detail {
+
+// Now plus a duration; durations beyond what the clock can tell mean never.
+template <class Rep, class Period>
+[[nodiscard]] std::chrono::steady_clock::time_point time_after(std::chrono::duration<Rep, Period> limit) noexcept {
+  using clock = std::chrono::steady_clock;
+  const auto start = now();
+  const std::chrono::duration<double> room = clock::time_point::max() - start;
+  if (std::chrono::duration<double>(limit) >= room * 0.999) return clock::time_point::max();
+  return start + std::chrono::ceil<clock::duration>(limit);
+}
+
+}  // namespace ramie::detail

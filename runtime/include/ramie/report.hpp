@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSL-1.0
+// What the runtime has to tell although nobody asked: failures that reach nobody, cancellations that were
+// swallowed.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <ramie/source_location.hpp>
+#include <string>
+
+#include <ramie/version.hpp>
+
+namespace ramie::inline v0 {
+
+enum class report_kind : std::uint8_t {
+  lost_failure,             // a fiber failed and nobody could receive the exception
+  swallowed_cancellation,   // a fiber caught `cancelled`, did not end its scope, and got it again
+};
+
+struct report {
+  report_kind kind;
+  std::string who;             // the fiber: number, name, spawn site
+  std::string text;            // what() of the failure, or the reason of the cancellation
+  std::exception_ptr failure;  // lost_failure: the exception
+};
+
+// Called on whichever thread finds out, also inside a fiber; must not throw and must not wait.
+using report_handler = void (*)(const report&) noexcept;
+
+// Replaces the handler of this process and returns the former one. Null: the default, a line on standard
+// error. Any thread, at any time.
+report_handler set_report_handler(report_handler handler) noexcept;
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// Bounding how long something may take.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <ramie/source_location.hpp>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/cancel.hpp>
+#include <ramie/clock.hpp>
+
+namespace ramie::detail {
+
+// A cancel scope of the calling fiber that is cancelled when its time has come.
+class deadline_scope {
+ public:
+  deadline_scope(std::chrono::steady_clock::time_point when, source_location where);
+  ~deadline_scope();
+  deadline_scope(const deadline_scope&) = delete;
+  deadline_scope& operator=(const deadline_scope&) = delete;
+  [[nodiscard]] bool owns(const cancelled& c) const noexcept;
+
+ private:
+  struct parts;
+  [[nodiscard]] parts& inside() noexcept;
+  alignas(std::max_align_t) std::byte storage_[256];
+};
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+// Runs f() and cancels it when the time has come: its next cancellation point throws `cancelled`, it unwinds,
+// and the result is empty. If f returns nevertheless, its value counts, however late. Cancellation from
+// outside, and whatever f throws, passes through. Deadlines nest; the nearest one wins.
+//
+// Returns std::optional of f's result (of std::reference_wrapper for a reference), or, if f returns void,
+// whether it got to its end. A cancellation point only as far as f is one. Fibers only: throws usage_error on a
+// plain thread, and std::bad_alloc or std::system_error before f is called if the deadline can't be kept.
+template <class F>
+auto with_deadline(std::chrono::steady_clock::time_point when, F&& f,
+                   source_location where = source_location::current()) {
+  using result = std::invoke_result_t<F&>;
+  ::ramie::detail::deadline_scope scope(when, where);
+  try {
+    if constexpr (std::is_void_v<result>) {
+      std::invoke(f);
+      return true;
+    } else if constexpr (std::is_reference_v<result>) {
+      return std::optional(std::ref(std::invoke(f)));
+    } else {
+      return std::optional<result>(std::invoke(f));
+    }
+  } catch (const cancelled& c) {
+    if (!scope.owns(c)) throw;
+  }
+  if constexpr (std::is_void_v<result>) {
+    return false;
+  } else if constexpr (std::is_reference_v<result>) {
+    return std::optional<std::reference_wrapper<std::remove_reference_t<result>>>();
+  } else {
+    return std::optional<result>();
+  }
+}
+
+// The same with a duration from now. A negative or zero one cancels at the first cancellation point.
+template <class Rep, class Period, class F>
+auto with_timeout(std::chrono::duration<Rep, Period> limit, F&& f,
+                  source_location where = source_location::current()) {
+  return with_deadline(::ramie::detail::time_after(limit), std::forward<F>(f), where);
+}
+
+}  // namespace ramie::inline v0

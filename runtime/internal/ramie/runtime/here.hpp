@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where the caller is. Looking up the worker of the moment is a call that can't be inlined (docs/hazards.md), so floors
+// above look once per operation and take all they need from that. Valid until the caller switches.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include <ramie/platform/atomic.hpp>
+
+namespace ramie::detail {
+
+class cancel_scope;
+class fiber;
+class scheduler;
+
+// A list of things that a floor above keeps with a worker, so that taking one needs no lock. Owner only;
+// `empty_out` is called for what is left when the runtime ends.
+struct shelf {
+  platform::owned<void*> first{nullptr};
+  platform::owned<std::uint32_t> count{0};
+  void (*empty_out)(shelf&) noexcept = nullptr;
+};
+
+// The part of a fiber's frame that floors above read and write, only as that fiber.
+struct fiber_face {
+  cancel_scope* scope = nullptr;                 // innermost
+  platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last looked and was not cancelled
+};
+[[nodiscard]] inline fiber_face& face_of(fiber& f) noexcept {
+  return reinterpret_cast<fiber_face&>(f);  // its first base; frame.hpp asserts it
+}
+
+// The part of a worker that floors above see, only from that worker's thread.
+struct worker_desk {
+  platform::owned<fiber*> current{nullptr};  // null: the scheduler's own code runs
+  scheduler* runs_in = nullptr;
+  const std::atomic<std::uint64_t>* cancel_epoch = nullptr;
+  shelf nurseries;
+};
+
+// Null on a plain thread.
+[[nodiscard]] worker_desk* this_desk() noexcept;
+
+struct whereabouts {
+  worker_desk* desk = nullptr;
+  fiber* self = nullptr;  // null: a plain thread, or the scheduler's own code
+  [[nodiscard]] cancel_scope*& innermost() const noexcept { return face_of(*self).scope; }
+};
+
+[[nodiscard]] inline whereabouts look_around() noexcept {
+  worker_desk* const desk = this_desk();
+  return {desk, desk != nullptr ? desk->current.get() : nullptr};
+}
+
+}  // namespace ramie::detail

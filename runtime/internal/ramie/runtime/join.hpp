@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+// Joining runs work: a join takes unstarted descendants from the young end of its worker's ring and calls
+// them in place, on the joiner's own stack.
+//
+// Sound under these conditions, all of them (J1–J4 are the caller's, J5–J7 are checked for each entry):
+//
+//   J1  The caller is the fiber that opened the scope.
+//   J2  The scope is its innermost: no timeout, deadline, shield or other nursery opened since is still open.
+//       Else a child called in place would sit above code that has yet to leave that inner scope, and could
+//       wait for what the joiner does after it: a join inside with_timeout whose child waits for what comes
+//       after the timeout would never end.
+//   J3  The join does not return or throw before the scope's last fiber has ended: a child that parks keeps
+//       the joiner's stack. Cancellation only passes on to the children.
+//   J4  Nothing but a join waits this way. get() on a task of an outer nursery, say, could find a sibling
+//       above itself that waits for the getter.
+//   J5  The entry has not started: a started fiber has a stack of its own.
+//   J6  It is a descendant of the scope: whatever it waits for, the joiner has nothing to do before it ends.
+//   J7  The stack has at least as many bytes left as the child was promised.
+//
+// It pops and never peeks; an entry that does not fit is handed back to the caller, who parks and lets it run.
+//
+// Tenancy. While a child runs in place the joiner stays RUNNING: it is inside a call. It has no waiter published,
+// so nobody can claim it, and cancellation only moves the epoch. The stack belongs to the top tenant: if it
+// parks, the frames below are parked with it, and they go on where it ends, perhaps on another worker.
+// this_fiber, the exception globals and the fiber-locals are the top tenant's; the joiner's exception globals
+// are put aside for the call, else a child started while the joiner unwinds would believe it unwinds too.
+//
+// Fairness. Every start consumes a poll of the worker's budget. At the end of a tick the join does the tick's
+// maintenance, and gives way to what the injection queue has, to the newest woken fiber, or to a started fiber
+// that is the oldest in the ring. An unstarted one there may be a stranger that has waited since before, or another
+// branch of the same fork-join; to start those oldest first would take the tree breadth first, with a stack for
+// every branch. So joins give way to them too, but after 1 ms, 2 ms, 4 ms … of a worker's time: the joiner goes to
+// the end of the ring, so each time all that is older than it has its turn.
+#pragma once
+
+#include <cstdint>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::detail {
+
+class cancel_scope;
+
+// While `outstanding` (written by the caller's retire) is positive: calls descendants of `of` in place, until
+// none is at hand or one was taken that does not fit: the caller must wait with that (join_wait) or give it
+// back.
+struct in_place_result {
+  fiber* unfit;       // or null
+  worker_desk* desk;  // of the moment
+};
+[[nodiscard]] in_place_result run_descendants(cancel_scope& of,
+                                              const platform::owned<std::int64_t>& outstanding) noexcept;
+
+// fiber_wait, not a cancellation point, that switches to `next` (may be null). `on.try_complete` may throw.
+void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);
+
+// A RUNNABLE fiber that was taken and is not needed.
+void give_back(fiber& f) noexcept;
+
+// For a wait that will probably be ended by what the caller spawned last: fiber_wait, but the youngest entry of the
+// ring goes first. A cancellation point.
+wait_result fiber_wait_youngest_first(waitable& on, waiter& self, const wait_reason& why);
+
+}  // namespace ramie::detail

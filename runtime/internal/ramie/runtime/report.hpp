@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include <ramie/cancel.hpp>
+
+namespace ramie::detail {
+
+class fiber;
+
+void report_swallowed(const fiber& f, const cancel_reason& why) noexcept;
+// `who` as from describe().
+void report_lost_failure(const std::string& who, const std::exception_ptr& failure) noexcept;
+
+// what() of a std::exception, describe() of a `cancelled`, else the fact that it is something else.
+[[nodiscard]] std::string text_of(const std::exception_ptr& failure);
+
+}  // namespace ramie::detail

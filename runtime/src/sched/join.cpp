@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSL-1.0
+// Joining runs work. The conditions, and what holds while a child runs in place: join.hpp.
+#include <ramie/runtime/join.hpp>
+
+#include <algorithm>
+
+#include "start.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+// Room for the frames between the join and the child's function.
+constexpr std::size_t in_place_overhead = 1024;
+
+// J5, J6, J7.
+bool fits(const worker& w, const fiber& f, const cancel_scope& of) noexcept {
+  if (f.stack.get() != nullptr || !f.home->inside(of)) return false;
+  const auto left = platform::stack_pool::room_below(*w.active.get(), __builtin_frame_address(0));
+  return left >= platform::promised_bytes(f.size_class) + in_place_overhead;
+}
+
+}  // namespace
+
+// The ring is empty, or there is chaos.
+fiber* scheduler::take_young_elsewhere(worker& w) noexcept {
+  if (!chaotic) return take_from_injection(w);
+  fiber* f = nullptr;
+  if (injection.take(&f, 1) == 0) return nullptr;
+  f->last_worker = static_cast<std::uint16_t>(w.index + 1);
+  w.count.polls.add(1);
+  return f;
+}
+
+// The joiner is inside this call meanwhile. The child may leave and come back on another worker.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& at_start, fiber& f, fiber& joiner,
+                                                          const cancel_scope& of) noexcept {
+  platform::annotate::take_over(&f);
+  const auto put_aside = *at_start.exceptions;
+  const bool unwinding = put_aside.caught != nullptr || put_aside.uncaught != 0;
+  const auto below = platform::annotate::this_thread();
+  platform::annotate::hand_over(&f);  // what the joiner has done happens before the child, truly
+  worker* w = &at_start;
+  if (begin(at_start, f, &of)) {
+    if (unwinding) [[unlikely]]
+      *at_start.exceptions = {nullptr, 0};
+    platform::annotate::begin_fiber(&f);
+    const fiber_end how = run_body(f);
+    w = this_worker();
+    const bool last = conclude(*w, f, how, &of);
+    platform::annotate::end_fiber(&f, below);
+    if (last) w->frames.give(&f, w->sched.frames);
+    if (unwinding) [[unlikely]]
+      *w->exceptions = put_aside;
+  }
+  w->current.set(&joiner);
+  return w;
+}
+
+// Somebody to give way to, or null: nobody, or not now.
+fiber* scheduler::give_way_in_join(worker& w, std::uint64_t polls) noexcept {
+  if (fiber* const f = poll_is_due(w, polls)) return f;  // counted as a poll there
+  fiber* f = w.newest.take();
+  if (f == nullptr) {
+    const fiber* const oldest = w.ring.peek_old();
+    const auto now = w.tempo.tick_started();
+    if (oldest == nullptr) return nullptr;
+    if (oldest->stack.get() == nullptr) {
+      if (now < w.next_way_given.get()) return nullptr;
+      w.next_way_given.set(now + w.join_patience.get());
+      w.join_patience.set(std::min(2 * w.join_patience.get(), longest_join_patience));
+    }
+    f = w.ring.pop_old();
+  }
+  if (f != nullptr) w.count.polls.add(1);
+  return f;
+}
+
+worker* scheduler::look_up_from_join(worker& w, fiber& joiner) noexcept {
+  // A worker marked stalled, or told to stop, goes through its loop.
+  const bool wanted = (w.attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0;
+  fiber* const next = wanted ? nullptr : w.sched.give_way_in_join(w, w.count.polls.get() + 1);
+  if (next == nullptr && !wanted) return &w;
+  worker* const now = depart(w, departure::yield, &joiner, next);
+  now->current.set(&joiner);
+  joiner.word.runnable_to_running();
+  return now;
+}
+
+RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const platform::owned<std::int64_t>& outstanding) noexcept {
+  worker* w = this_worker();
+  fiber& joiner = *w->current.get();
+  while (outstanding.get() > 0) {
+    const auto calls = w->attention.load(std::memory_order_relaxed) & ~worker::chaos;
+    if (calls != 0 || w->tempo.due(w->count.polls.get() + 1)) [[unlikely]]
+      w = scheduler::look_up_from_join(*w, joiner);
+    fiber* const f = w->sched.take_young(*w);
+    if (f == nullptr || !fits(*w, *f, of)) return {f, w};
+    w = scheduler::start_in_place(*w, *f, joiner, of);
+  }
+  return {nullptr, w};
+}
+
+void give_back(fiber& f) noexcept {
+  worker* const w = this_worker();
+  w->count.enqueued.add(1);  // it was counted as polled
+  if (w->sched.chaotic) {
+    w->sched.injection.put(&f);
+    w->sched.signal(w);
+  } else {
+    w->sched.push_local(*w, f);
+  }
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+// How a fiber begins and ends, inline: by the worker's loop (loop.cpp), or above a join (join.cpp).
+#pragma once
+
+#include <ramie/runtime/spawn.hpp>
+
+#include "hot.hpp"
+
+namespace ramie::detail {
+
+[[noreturn]] void ended_inside_a_scope(const fiber& f) noexcept;
+
+RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f, const cancel_scope* joiner) noexcept {
+  f.word.runnable_to_running();
+  const auto epoch = w.sched.cancel_epoch.load(std::memory_order_acquire);
+  if (f.seen_epoch.get() != epoch) [[unlikely]] {
+    if (cancel_scope::effective(f.scope, epoch) != nullptr) {
+      discard(w, f, discard_cause::cancelled, joiner);
+      return false;
+    }
+    f.seen_epoch.set(epoch);
+  }
+  w.current.set(&f);
+  w.count.started.add(1);
+  return true;
+}
+
+// Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
+RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept {
+  if (f.scope != f.home || f.shield_depth != 0) [[unlikely]]
+    ended_inside_a_scope(f);
+  if (f.stack.get() == nullptr) {
+    w.count.finished_in_place.add(1);
+  } else if (platform::debug_checks && f.stack.get() != w.active.get()) {
+    platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
+  }
+  w.current.set(nullptr);
+  if (f.linked) [[unlikely]]
+    f.home->unlink_fiber(f);
+  const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
+  fiber_record& record = *f.record;
+  cancel_scope& home = *f.home;
+  const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
+  ops.retire(record, home, joiner);
+  return result.last_reference;
+}
+
+// The fiber's own code: its function, then the destructors of its fiber-locals.
+RAMIE_FLATTEN fiber_end run_body(fiber& f) noexcept {
+  fiber_record& record = *f.record;
+  const fiber_end how = f.ops->run(record);
+  if (record.extras != nullptr) [[unlikely]]
+    drop_extras(record);
+  return how;
+}
+
+}  // namespace ramie::detail

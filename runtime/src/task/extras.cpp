@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "extras.hpp"
+
+#include <atomic>
+
+#include <ramie/runtime/spawn.hpp>
+#include <ramie/this_fiber.hpp>
+
+#include "frame.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+fiber_extras& extras_of(fiber_record& record) {
+  if (record.extras == nullptr) record.extras = new fiber_extras;
+  return *record.extras;
+}
+
+// (Appended piece by piece: gcc 12 warns wrongly about operator+ here.)
+void append_place(std::string& text, source_location site) {
+  text.append(site.file_name()).append(":").append(std::to_string(site.line()));
+}
+
+}  // namespace
+
+void name_fiber(fiber_record& record, std::string_view name) {
+  extras_of(record).name = name;
+}
+
+// A destructor of a value may use other values, even make new ones: take the list apart until none is left.
+void drop_extras(fiber_record& record) noexcept {
+  if (record.extras == nullptr) return;
+  while (local_node* const node = record.extras->locals) {
+    record.extras->locals = node->next;
+    node->destroy(node);
+  }
+  delete record.extras;
+  record.extras = nullptr;
+}
+
+void inherit_locals(const fiber_record& parent, fiber_record& child) {
+  for (const local_node* node = parent.extras->locals; node != nullptr; node = node->next) {
+    if (node->copy == nullptr) continue;
+    fiber_extras& extras = extras_of(child);
+    local_node* const copy = node->copy(*node);
+    copy->next = extras.locals;
+    extras.locals = copy;
+  }
+}
+
+const char* name_in(const fiber_record* record) noexcept {
+  return record != nullptr && record->extras != nullptr ? record->extras->name.c_str() : "";
+}
+
+std::string describe(const fiber& f) {
+  if (f.is_proxy()) return "a plain thread";
+  std::string all = "fiber #";
+  all.append(std::to_string(f.number));
+  if (const char* const name = name_in(f.record); *name != 0) all.append(" '").append(name).append("'");
+  append_place(all.append(", spawned at "), f.site);
+  return all;
+}
+
+std::string describe_briefly(const fiber& f) {
+  if (const char* const name = name_in(f.record); *name != 0) return name;
+  std::string all = "#";
+  append_place(all.append(std::to_string(f.number)).append(" ("), f.site);
+  return all.append(")");
+}
+
+cancel_scope& home_of(const fiber& f) noexcept {
+  return *f.home;
+}
+
+void sign(cancel_reason& reason, const fiber& by) noexcept {
+  reason.origin_fiber = by.number;
+  try {
+    reason.origin_name = name_in(by.record);
+  } catch (const std::bad_alloc&) {  // the number says it
+  }
+}
+
+std::uint64_t next_local_key() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+local_node* find_local(std::uint64_t key) noexcept {
+  const fiber_record& record = *self().record;
+  if (record.extras == nullptr) return nullptr;
+  for (local_node* node = record.extras->locals; node != nullptr; node = node->next) {
+    if (node->key == key) return node;
+  }
+  return nullptr;
+}
+
+void add_local(local_node* node) {
+  try {
+    fiber_extras& extras = extras_of(*self().record);
+    node->next = extras.locals;
+    extras.locals = node;
+  } catch (...) {
+    node->destroy(node);
+    throw;
+  }
+}
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0::this_fiber {
+
+std::string name() {
+  return detail::name_in(detail::self().record);
+}
+
+void set_name(std::string_view name) {
+  detail::name_fiber(*detail::self().record, name);
+}
+
+}  // namespace ramie::inline v0::this_fiber

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+// Deadlines of one runtime: a binary heap under a mutex, and a thread that sleeps until the earliest. The thread
+// starts with the first deadline; with a manual clock there is none, and whoever advances the clock carries
+// the deadlines out. (The timer wheel replaces this.)
+//
+// An entry lives with the scope it cancels, whose owner adds and removes it. A deadline is carried out under
+// the mutex: once remove() has returned, nobody touches entry or scope any more. Lock order: this mutex, then the
+// runtime's cancel mutex.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <ramie/platform/clock.hpp>
+#include <ramie/runtime/deadline.hpp>
+
+namespace ramie::detail {
+
+class timekeeper final : platform::clock_listener {
+ public:
+  // `manual` null: the machine's steady clock.
+  explicit timekeeper(platform::virtual_clock* manual);
+  ~timekeeper();
+  timekeeper(const timekeeper&) = delete;
+  timekeeper& operator=(const timekeeper&) = delete;
+
+  // Any thread. Throws std::bad_alloc, or std::system_error if the thread can't be started; the entry is not in
+  // then.
+  void add(deadline_entry& entry);
+  void remove(deadline_entry& entry) noexcept;
+  [[nodiscard]] platform::time_point now() const noexcept { return clock_.now(); }
+  void stop() noexcept;
+
+ private:
+  void time_passed() noexcept override;
+  void run() noexcept;
+  void carry_out_due() noexcept;
+  void sift_up(std::size_t at) noexcept;
+  void sift_down(std::size_t at) noexcept;
+  void put(std::size_t at, deadline_entry& entry) noexcept;
+
+  platform::virtual_clock* const manual_;
+  const platform::clock_source& clock_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<deadline_entry*> heap_;
+  std::thread thread_;
+  bool stopping_ = false;
+};
+
+}  // namespace ramie::detail
