@@ -32,8 +32,8 @@
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/deadline.hpp>
+#include <ramie/runtime/live_count.hpp>
 
-#include "live_count.hpp"
 #include "task_store.hpp"
 
 namespace ramie::detail {

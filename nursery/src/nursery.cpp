@@ -60,7 +60,7 @@ class join_from_within final : public waitable {
 RAMIE_FLATTEN whereabouts await_all(nursery_core& n, const whereabouts& at) {
   waiter node;
   if (at.innermost() == &n) {
-    const auto [unfit, desk] = run_descendants(n, n.live.local());
+    const auto [unfit, desk] = run_descendants(n, n.live);
     if (unfit == nullptr && n.live.now() == 0) [[likely]]
       return {desk, at.self};
     join_wait(n.live, node, waits_to_join, unfit);

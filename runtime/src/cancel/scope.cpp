@@ -58,14 +58,15 @@ void cancel_scope::close() noexcept {
     linked_.store(false, std::memory_order_relaxed);
   }
   while (pins_.load(std::memory_order_acquire) != 0) ::sched_yield();  // a sweep is looking at us
-  if (requested_.load(std::memory_order_relaxed)) {
-    owner_->cancel_delivered = 0;
-    requested_.store(false, std::memory_order_relaxed);
-    owner_told_ = false;
-    reason_.reset();
-  }
+  if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
   stop_ = nullptr;  // no sweep can find us any more
   owner_ = nullptr;
+}
+
+void cancel_scope::forget_reason() noexcept {
+  requested_.store(false, std::memory_order_relaxed);
+  owner_told_ = false;
+  reason_.reset();
 }
 
 cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Joining runs work. The conditions, and what holds while a child runs in place: join.hpp.
 #include <ramie/runtime/join.hpp>
+#include <ramie/runtime/live_count.hpp>
 
 #include <algorithm>
 
@@ -87,10 +88,10 @@ worker* scheduler::look_up_from_join(worker& w, fiber& joiner) noexcept {
   return now;
 }
 
-RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const platform::owned<std::int64_t>& outstanding) noexcept {
+RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept {
   worker* w = this_worker();
   fiber& joiner = *w->current.get();
-  while (outstanding.get() > 0) {
+  while (live.now() != 0) {
     const auto calls = w->attention.load(std::memory_order_relaxed) & ~worker::chaos;
     if (calls != 0 || w->tempo.due(w->count.polls.get() + 1)) [[unlikely]]
       w = scheduler::look_up_from_join(*w, joiner);

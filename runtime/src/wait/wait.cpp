@@ -88,10 +88,6 @@ template <class First>
 RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, const wait_reason& why,
                                         cancellable may_cancel, First first) {
   fiber& f = self_on(*w);
-  if (w->sched.chaotic && w->random.below(4) == 0) {
-    give_way(w, f);
-    w = this_worker();
-  }
   for (;; w = this_worker()) {
     if (on.try_complete(node)) return wait_result::completed;
     const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
@@ -107,17 +103,27 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
   }
 }
 
+// In chaos mode some waits begin with a detour.
+RAMIE_FLATTEN worker* detour_in_chaos(worker* w) noexcept {
+  if (!w->sched.chaotic || w->random.below(4) != 0) [[likely]]
+    return w;
+  give_way(w, self_on(*w));
+  return this_worker();
+}
+
 }  // namespace
 
 wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
-  worker* const w = this_worker();
+  worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
+  w = detour_in_chaos(w);
   return wait_as_fiber(w, on, node, why, may_cancel, [](worker&) -> fiber* { return nullptr; });
 }
 
 wait_result fiber_wait_youngest_first(waitable& on, waiter& node, const wait_reason& why) {
-  worker* const w = this_worker();
+  worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
+  w = detour_in_chaos(w);
   return wait_as_fiber(w, on, node, why, cancellable::yes, [](worker& at) -> fiber* {
     const bool due = at.attention.load(std::memory_order_relaxed) != 0 || at.tempo.due(at.count.polls.get() + 1);
     return due ? nullptr : at.sched.take_young(at);

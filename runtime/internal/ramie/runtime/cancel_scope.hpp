@@ -79,10 +79,13 @@ class cancel_scope : private scope_link {
     owner_ = at.self;
     depth_ = parent_->depth_ + 1;
     site_ = site;
+    if (requested_.load(std::memory_order_relaxed)) [[unlikely]]
+      forget_reason();
     clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
     innermost = this;
   }
-  // The owner, when the scope is its innermost; fatal otherwise. Idempotent.
+  // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
+  // asked until it is opened again.
   void close() noexcept;
   // The same for a caller who knows where it is: mostly there is nothing to undo.
   void close(const whereabouts& at) noexcept {
@@ -137,6 +140,7 @@ class cancel_scope : private scope_link {
  private:
   friend class scope_list;
   friend void look_at_scopes(fiber& f, std::uint64_t epoch);
+  void forget_reason() noexcept;
   void link_into_parents() noexcept;
   bool cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;

@@ -33,25 +33,21 @@
 // the end of the ring, so each time all that is older than it has its turn.
 #pragma once
 
-#include <cstdint>
-
-#include <ramie/platform/atomic.hpp>
 #include <ramie/runtime/here.hpp>
 #include <ramie/runtime/wait.hpp>
 
 namespace ramie::detail {
 
 class cancel_scope;
+class live_count;
 
-// While `outstanding` (written by the caller's retire) is positive: calls descendants of `of` in place, until
-// none is at hand or one was taken that does not fit: the caller must wait with that (join_wait) or give it
-// back.
+// While fibers of `of` live, as `live` counts them: calls descendants in place, until none is at hand or one was
+// taken that does not fit: the caller must wait with that (join_wait) or give it back.
 struct in_place_result {
   fiber* unfit;       // or null
   worker_desk* desk;  // of the moment
 };
-[[nodiscard]] in_place_result run_descendants(cancel_scope& of,
-                                              const platform::owned<std::int64_t>& outstanding) noexcept;
+[[nodiscard]] in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept;
 
 // fiber_wait, not a cancellation point, that switches to `next` (may be null). `on.try_complete` may throw.
 void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);

@@ -36,7 +36,6 @@ class live_count final : public waitable {
   // The owner.
   void spawned_by_owner() noexcept { local_.add(1); }
   void ended_in_place() noexcept { local_.add(-1); }
-  [[nodiscard]] const platform::owned<std::int64_t>& local() const noexcept { return local_; }
 
   // A descendant, which is counted itself.
   void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
