@@ -45,7 +45,7 @@ nursery_core& take_from_pool() {
 }
 
 void spill_shelf(shelf& from) noexcept {
-  from.empty_out = [](shelf& s) noexcept { spill(s, s.count.get()); };
+  from.empty_out.set([](shelf& s) noexcept { spill(s, s.count.get()); });
   if (from.count.get() > core_shelf_limit) spill(from, core_shelf_limit / 2);
 }
 

@@ -68,7 +68,7 @@ struct nursery_core : cancel_scope {
   platform::owned<fiber*> opened_by{nullptr};  // until the destructor; the scope's owner only until the join
   nursery_core* next_in_pool = nullptr;
   live_count live;
-  std::uint64_t spawned_by_owner = 0;
+  platform::owned<std::uint64_t> spawned_by_owner{0};
   std::atomic<std::uint64_t> spawned_by_descendants{0};
   std::atomic<bool> asked_to_stop{false};
   std::atomic<bool> has_results{false};  // some result will have to be destroyed
@@ -85,7 +85,7 @@ struct nursery_core : cancel_scope {
 
   // Fibers that have ended, roughly.
   [[nodiscard]] std::uint64_t ended() const noexcept {
-    const auto all = spawned_by_owner + spawned_by_descendants.load(std::memory_order_relaxed);
+    const auto all = spawned_by_owner.get() + spawned_by_descendants.load(std::memory_order_relaxed);
     return all - static_cast<std::uint64_t>(live.now());
   }
 
@@ -131,7 +131,7 @@ inline void give_core(const whereabouts& at, nursery_core& core) noexcept {
   platform::annotate::hand_over(&core);
   here.first.set(&core);
   here.count.add(1);
-  if (here.count.get() > core_shelf_limit || here.empty_out == nullptr) [[unlikely]]
+  if (here.count.get() > core_shelf_limit || here.empty_out.get() == nullptr) [[unlikely]]
     spill_shelf(here);
 }
 

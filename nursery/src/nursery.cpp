@@ -138,7 +138,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
   if (n.has_more() != nullptr) [[unlikely]]
     clear_more(n, results);
   if (results) n.has_results.store(false, std::memory_order_relaxed);
-  n.spawned_by_owner = 0;
+  n.spawned_by_owner.set(0);
   n.joined = false;
   n.opened_by.set(nullptr);
   give_core(at, n);

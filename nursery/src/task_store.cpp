@@ -12,7 +12,9 @@ constexpr std::size_t first_run_bytes = 1024;
 constexpr std::size_t largest_run_bytes = 256 * 1024;
 
 void destroy_result(task_record& task) noexcept {
-  if (task.has_result && task.type->destroy_result != nullptr) task.type->destroy_result(task);
+  if (task.has_result && task_type_of(task).destroy_result != nullptr) {
+    task_type_of(task).destroy_result(task);
+  }
   task.has_result = false;
 }
 
@@ -84,7 +86,7 @@ void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::u
     for (solo *s = solos_, *next = nullptr; s != nullptr; s = next) {
       next = s->next;
       task_record& task = s->record();
-      if (task.type == nullptr || !reusable(task)) continue;
+      if (task.type.load(std::memory_order_acquire) == nullptr || !reusable(task)) continue;
       destroy_result(task);
       free_solo(task);
     }
@@ -97,7 +99,7 @@ void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::u
   if (solos_ != nullptr) solos_->previous = s;
   solos_ = s;
   ++solo_count_;
-  s->record().type = nullptr;
+  s->record().type.store(nullptr, std::memory_order_relaxed);
   return memory + offset;
 }
 

@@ -52,7 +52,7 @@ class task_store {
     } else {
       at = allocate_slowly(size_class, ended());
     }
-    static_cast<task_record*>(at)->type = nullptr;
+    static_cast<task_record*>(at)->type.store(nullptr, std::memory_order_relaxed);
     return {at, {static_cast<std::uint8_t>(size_class), shared}};
   }
 
@@ -70,7 +70,7 @@ class task_store {
   void for_each(Look look) {
     for (unsigned c = 0; c < class_count; ++c) for_each_of(c, look);
     for (solo* s = solos_; s != nullptr; s = s->next) {
-      if (s->record().type != nullptr) look(s->record());
+      if (s->record().type.load(std::memory_order_acquire) != nullptr) look(s->record());
     }
   }
 
@@ -89,7 +89,7 @@ class task_store {
   class free_block : public task_record {
    public:
     static free_block* make(task_record& task, free_block* next) noexcept {
-      task.type = nullptr;
+      task.type.store(nullptr, std::memory_order_relaxed);
       task.frame = reinterpret_cast<fiber*>(next);
       return static_cast<free_block*>(&task);
     }
@@ -139,7 +139,7 @@ class task_store {
       char* const used = r == shelves_[size_class].runs ? shelves_[size_class].bump : r->begin() + r->bytes;
       for (char* at = r->begin(); at < used; at += bytes_of(size_class)) {
         auto& task = *std::launder(reinterpret_cast<task_record*>(at));
-        if (task.type != nullptr) look(task);
+        if (task.type.load(std::memory_order_acquire) != nullptr) look(task);
       }
     }
   }

@@ -19,7 +19,7 @@ namespace {
 
 void destroy_result(task_record& task) noexcept {
   if (!task.has_result) return;
-  if (task.type->destroy_result != nullptr) task.type->destroy_result(task);
+  if (task_type_of(task).destroy_result != nullptr) task_type_of(task).destroy_result(task);
   task.has_result = false;
 }
 
@@ -137,7 +137,7 @@ void unreserve(nursery_core& n, const reserved_block& block) noexcept {
 void count_in(nursery_core& n, bool by_owner) noexcept {
   if (by_owner) {
     n.live.spawned_by_owner();
-    ++n.spawned_by_owner;
+    n.spawned_by_owner.add(1);
   } else {
     n.live.spawned_by_descendant();
     n.spawned_by_descendants.fetch_add(1, std::memory_order_relaxed);
@@ -161,7 +161,7 @@ task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, co
       name_fiber(*task, how.name);
     count_in(n, by_owner);
     counted = true;
-    spawn_here(at, task->type->ops, *task, n, how.stack_size, how.site);
+    spawn_here(at, task_type_of(*task).ops, *task, n, how.stack_size, how.site);
   } catch (...) {
     if (counted) n.live.not_spawned_after_all(by_owner);
     if (task != nullptr) {
@@ -227,7 +227,7 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
       task.finished.store(true, std::memory_order_release);
     }
   } else {
-    if (task.has_result && task.type->destroy_result != nullptr) {
+    if (task.has_result && task_type_of(task).destroy_result != nullptr) {
       home.has_results.store(true, std::memory_order_relaxed);
     }
     if (in_place) {

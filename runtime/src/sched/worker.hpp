@@ -92,7 +92,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
     cancel_epoch = &epoch;
   }
   ~worker() {
-    if (nurseries.empty_out != nullptr) nurseries.empty_out(nurseries);
+    if (const auto empty_out = nurseries.empty_out.get()) empty_out(nurseries);
   }
 
   // Touched on every switch.

@@ -47,7 +47,9 @@ struct block_origin {
 struct task_record : fiber_record {
   explicit task_record(block_origin from) noexcept : origin(from) {}
 
-  const task_type* type = nullptr;  // null: the block holds no task
+  // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks of
+  // the block's former life.
+  std::atomic<const task_type*> type{nullptr};
   std::atomic<bool> finished{false};
   std::atomic<bool> dropped{false};
   std::atomic<bool> wanted{false};  // somebody may be waiting for `finished`
@@ -55,6 +57,10 @@ struct task_record : fiber_record {
   bool has_result = false;
   block_origin origin;
 };
+
+[[nodiscard]] inline const task_type& task_type_of(const task_record& task) noexcept {
+  return *task.type.load(std::memory_order_relaxed);
+}
 
 // The nursery's part of every fiber_ops. task_failed is called in a catch block.
 fiber_end task_failed(task_record& task) noexcept;
@@ -110,7 +116,7 @@ struct task_block final : result_holder<R> {
     } else {
       ::new (static_cast<void*>(closure)) Work{std::forward<Parts>(parts)...};
     }
-    this->type = &type_of;
+    this->type.store(&type_of, std::memory_order_release);
   }
   void destroy_closure() noexcept { work().~Work(); }
 

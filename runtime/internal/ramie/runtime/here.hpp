@@ -19,7 +19,7 @@ class scheduler;
 struct shelf {
   platform::owned<void*> first{nullptr};
   platform::owned<std::uint32_t> count{0};
-  void (*empty_out)(shelf&) noexcept = nullptr;
+  platform::owned<void (*)(shelf&) noexcept> empty_out{nullptr};
 };
 
 // The part of a fiber's frame that floors above read and write, only as that fiber.
