@@ -161,7 +161,8 @@ RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
 std::vector<std::string> names_of_live(nursery_core& n) {
   std::vector<std::string> names;
   const auto look = [&names](task_record& task) {
-    if (!task.finished.load(std::memory_order_acquire)) names.push_back(describe_briefly(*task.frame));
+    std::string name = describe_briefly(task);
+    if (!has_finished(task)) names.push_back(std::move(name));  // else its frame may have been another's already
   };
   n.store.for_each(look);
   if (nursery_more* const more = n.has_more()) {

@@ -20,7 +20,7 @@ void destroy_result(task_record& task) noexcept {
 
 // Acquire: pairs with the releases of fiber and handle.
 bool reusable(const task_record& task) noexcept {
-  return task.finished.load(std::memory_order_acquire) && task.dropped.load(std::memory_order_acquire);
+  return has_finished(task) && task.dropped.load(std::memory_order_acquire);
 }
 
 // A look at everything pays if a quarter of it may be free.

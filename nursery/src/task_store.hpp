@@ -90,10 +90,10 @@ class task_store {
    public:
     static free_block* make(task_record& task, free_block* next) noexcept {
       task.type.store(nullptr, std::memory_order_relaxed);
-      task.frame = reinterpret_cast<fiber*>(next);
+      task.frame.store(reinterpret_cast<fiber*>(next), std::memory_order_relaxed);
       return static_cast<free_block*>(&task);
     }
-    [[nodiscard]] free_block* next() const noexcept { return reinterpret_cast<free_block*>(frame); }
+    [[nodiscard]] free_block* next() const noexcept { return reinterpret_cast<free_block*>(frame.load(std::memory_order_relaxed)); }
   };
 
   struct alignas(block_alignment) run {

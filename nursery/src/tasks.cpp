@@ -70,26 +70,14 @@ struct task_waiter : waiter {
 // The end of one task.
 class task_end final : public waitable {
  public:
-  task_end(nursery_core& home, task_record& task, bool by_owner) noexcept
-      : home_(home), task_(task), by_owner_(by_owner) {}
+  task_end(nursery_core& home, task_record& task) noexcept : home_(home), task_(task) {}
 
-  bool try_complete(waiter&) override { return task_.finished.load(std::memory_order_acquire); }
-
-  // 1. wanted  2. StoreLoad  3. finished?   against   1. finished  2. StoreLoad  3. wanted?   in task_retired.
-  // A task that ends above the owner's join pays no fence, so all but the owner pay for both sides.
+  bool try_complete(waiter&) override { return has_finished(task_); }
   bool publish(waiter& node) override {
-    {
-      std::lock_guard hold(home_.waiters_lock);
-      home_.waiters.add(node);
-    }
-    task_.wanted.store(true, std::memory_order_seq_cst);
-    if (!by_owner_) platform::heavy_fence();
-    if (!task_.finished.load(std::memory_order_seq_cst)) return true;
-    // It ended just now. Whoever ended it may have claimed the node already: then it is completed by them.
     std::lock_guard hold(home_.waiters_lock);
-    if (!node.listed) return true;
-    home_.waiters.remove(node);
-    return false;
+    if ((task_.end.fetch_or(task_wanted, std::memory_order_acq_rel) & task_finished) != 0) return false;
+    home_.waiters.add(node);  // before whoever ends the task can take the lock
+    return true;
   }
   void unpublish(waiter& node) noexcept override {
     std::lock_guard hold(home_.waiters_lock);
@@ -99,7 +87,6 @@ class task_end final : public waitable {
  private:
   nursery_core& home_;
   task_record& task_;
-  const bool by_owner_;
 };
 
 void tell_getters(nursery_core& home, const task_record& task) noexcept {
@@ -177,7 +164,8 @@ task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, co
 // In the child, in a catch block. A `cancelled` of a scope the child is still in is an end, not a failure; one
 // that has left the nursery it belongs to counts as what was behind it.
 fiber_end task_failed(task_record& task) noexcept {
-  auto& home = static_cast<nursery_core&>(home_of(*task.frame));
+  const fiber& self = *task.frame.load(std::memory_order_relaxed);
+  auto& home = static_cast<nursery_core&>(home_of(self));
   std::exception_ptr what = std::current_exception();
   try {
     throw;
@@ -192,11 +180,11 @@ fiber_end task_failed(task_record& task) noexcept {
   } catch (...) {
   }
   task.outcome = task_outcome::failed;
-  home.record_failure(&task, what, task.frame);
+  home.record_failure(&task, what, &self);
   cancel_reason why{cancel_kind::sibling_failure, {}, home.site(), 0, {}, what};
-  sign(why, *task.frame);
+  sign(why, self);
   try {
-    why.text = describe(*task.frame) + " failed: " + text_of(what);
+    why.text = describe(self) + " failed: " + text_of(what);
   } catch (const std::bad_alloc&) {  // the cause says it
   }
   home.cancel(std::move(why));
@@ -224,19 +212,13 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
     if (in_place && !task.origin.shared) {
       home.store.recycle(&task, task.origin);
     } else {
-      task.finished.store(true, std::memory_order_release);
+      task.end.store(task_finished, std::memory_order_release);
     }
   } else {
     if (task.has_result && task_type_of(task).destroy_result != nullptr) {
       home.has_results.store(true, std::memory_order_relaxed);
     }
-    if (in_place) {
-      task.finished.store(true, std::memory_order_release);
-      platform::light_fence();  // pairs with the heavy fence of a getter that is not the owner; the owner is here
-    } else {
-      task.finished.exchange(true, std::memory_order_seq_cst);
-    }
-    if (task.wanted.load(std::memory_order_seq_cst)) tell_getters(home, task);
+    if ((task.end.fetch_or(task_finished, std::memory_order_acq_rel) & task_wanted) != 0) tell_getters(home, task);
   }
   if (in_place) {
     home.live.ended_in_place();
@@ -248,9 +230,9 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
 void await_task(const task_handle& handle) {
   const whereabouts at = look_around();
   const visit here(*handle.home, handle.life, at);
-  if (handle.record->finished.load(std::memory_order_acquire)) return;
+  if (has_finished(*handle.record)) return;
   static const wait_reason why{"task"};
-  task_end end(*handle.home, *handle.record, kinship_to(*handle.home, at) == kinship::owner);
+  task_end end(*handle.home, *handle.record);
   task_waiter node;
   node.task = handle.record;
   (void)fiber_wait_youngest_first(end, node, why);
@@ -258,7 +240,7 @@ void await_task(const task_handle& handle) {
 
 bool task_done(const task_handle& handle) {
   const visit here(*handle.home, handle.life, look_around());
-  return handle.record->finished.load(std::memory_order_acquire);
+  return has_finished(*handle.record);
 }
 
 void rethrow_failure(const task_handle& handle) {
@@ -289,14 +271,14 @@ void drop_task(const task_handle& handle) noexcept {
   const whereabouts at = look_around();
   task_record& task = *handle.record;
   if (at.self == home.opened_by.get() && at.self != nullptr) [[likely]] {
-    if (!task.finished.load(std::memory_order_acquire)) return task.dropped.store(true, std::memory_order_release);
+    if (!has_finished(task)) return task.dropped.store(true, std::memory_order_release);
     destroy_result(task);
     if (!task.origin.shared) return home.store.recycle(&task, task.origin);
     return task.dropped.store(true, std::memory_order_release);
   }
   const visit here(home, at);
   if (home.life.load(std::memory_order_acquire) != handle.life) return;
-  if (task.finished.load(std::memory_order_acquire)) destroy_result(task);
+  if (has_finished(task)) destroy_result(task);
   task.dropped.store(true, std::memory_order_release);
 }
 

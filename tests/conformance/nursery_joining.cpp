@@ -152,9 +152,12 @@ TEST_CASE("a join inside with_timeout does not bury the joiner", "[conformance][
     ramie::run(o, [&] {
       gate after_timeout;
       nursery helpers;
+      std::atomic<bool> over{false};
       helpers.spawn([&] {
-        ramie::yield();
-        clock.advance(std::chrono::seconds(2));
+        while (!over.load()) {
+          clock.advance(std::chrono::milliseconds(100));
+          ramie::yield();
+        }
       });
       nursery n;
       auto child = n.spawn([&] {
@@ -162,6 +165,7 @@ TEST_CASE("a join inside with_timeout does not bury the joiner", "[conformance][
         return true;
       });
       in_time = ramie::with_timeout(std::chrono::seconds(1), [&] { n.join(); });
+      over.store(true);
       after_timeout.open();
       child_done = child.get();
       n.join();  // the timed-out join left the nursery open

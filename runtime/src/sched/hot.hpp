@@ -87,6 +87,7 @@ inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size
 }
 
 RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
+  platform::annotate::take_over(&f);  // from the fiber to the thread that speaks for it now
   // After the commit the frame may be anybody's: read first what is needed later.
   const auto accounted = w.left_epoch.get();
   const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
@@ -142,6 +143,7 @@ RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, 
   if constexpr (platform::debug_checks) check_float_controls(w, *leaver);
   if (leaver->stack.get() == nullptr) w.count.adopted.add(1);
   leaver->stack.set(w.active.get());
+  platform::annotate::hand_over(leaver);
   platform::stack_block* to = nullptr;
   if (next != nullptr && next->stack.get() != nullptr) {
     to = next->stack.get();

@@ -45,7 +45,7 @@ class lifo_slot {
     if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3
       item = slot_.exchange(nullptr, std::memory_order_acq_rel);
     } else {
-      item = slot_.load(std::memory_order_relaxed);
+      item = slot_.load(std::memory_order_acquire);  // of the same thread; but fibers are told apart by ThreadSanitizer
       slot_.store(nullptr, std::memory_order_relaxed);
     }
     inside_.store(false, std::memory_order_release);  // 4; pairs with the acquire in steal

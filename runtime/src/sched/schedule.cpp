@@ -43,15 +43,14 @@ void scheduler::signal_slowly(worker* by, idle_set::snapshot seen) noexcept {
 namespace {
 
 // Everything but the queue.
-RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope, scheduler& sched,
+RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                            std::uint8_t size_class, source_location site) noexcept {
   f.stack.set(nullptr);
   f.ops = &ops;
   f.record = &record;
-  record.frame = &f;
+  record.frame.store(&f, std::memory_order_release);
   f.scope = f.home = &scope;
-  f.owner = &sched;
-  f.site = site;
+  f.site.set(site);
   f.last_worker = 0;
   f.size_class = size_class;
   f.cancel_delivered = 0;
@@ -71,7 +70,7 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   if (at.self->record->extras != nullptr) [[unlikely]]
     inherit_locals(*at.self->record, record);
   fiber* const f = w.frames.take(w.sched.frames);
-  prepare(*f, ops, record, scope, w.sched, size_class, site);
+  prepare(*f, ops, record, scope, size_class, site);
   // What the spawner has found clean is clean for a child of its innermost scope.
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
   platform::annotate::hand_over(f);
@@ -95,7 +94,7 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
   sched.ensure_a_worker();
   sched.injection.wait_for_room();
   fiber* const f = sched.frames.take_one();
-  prepare(*f, ops, record, scope, sched, size_class, site);
+  prepare(*f, ops, record, scope, size_class, site);
   f->seen_epoch.set(0);
   platform::annotate::hand_over(f);
   sched.schedule_outside(*f);

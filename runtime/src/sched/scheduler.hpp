@@ -120,7 +120,7 @@ class scheduler {
   std::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::stack_pool stacks;
-  frame_pool frames;
+  frame_pool frames{this};
   std::vector<std::unique_ptr<worker>> workers;
   std::mutex cancel_mutex;  // one sweep at a time
   std::mutex link_mutex;    // one scope at a time links itself to its ancestors

@@ -2,7 +2,10 @@
 #include "extras.hpp"
 
 #include <atomic>
+#include <mutex>
+#include <utility>
 
+#include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/this_fiber.hpp>
 
@@ -12,8 +15,15 @@ namespace ramie::detail {
 
 namespace {
 
+// Held while a name, or the way to it, changes, and by others while they read it.
+constinit platform::spin_lock names_lock;
+
 fiber_extras& extras_of(fiber_record& record) {
-  if (record.extras == nullptr) record.extras = new fiber_extras;
+  if (record.extras == nullptr) {
+    auto* const fresh = new fiber_extras;
+    std::lock_guard hold(names_lock);
+    record.extras = fresh;
+  }
   return *record.extras;
 }
 
@@ -25,7 +35,10 @@ void append_place(std::string& text, source_location site) {
 }  // namespace
 
 void name_fiber(fiber_record& record, std::string_view name) {
-  extras_of(record).name = name;
+  std::string copy(name);
+  fiber_extras& extras = extras_of(record);
+  std::lock_guard hold(names_lock);
+  extras.name.swap(copy);
 }
 
 // A destructor of a value may use other values, even make new ones: take the list apart until none is left.
@@ -35,8 +48,12 @@ void drop_extras(fiber_record& record) noexcept {
     record.extras->locals = node->next;
     node->destroy(node);
   }
-  delete record.extras;
-  record.extras = nullptr;
+  fiber_extras* gone = nullptr;
+  {
+    std::lock_guard hold(names_lock);
+    gone = std::exchange(record.extras, nullptr);
+  }
+  delete gone;
 }
 
 void inherit_locals(const fiber_record& parent, fiber_record& child) {
@@ -58,15 +75,20 @@ std::string describe(const fiber& f) {
   std::string all = "fiber #";
   all.append(std::to_string(f.number));
   if (const char* const name = name_in(f.record); *name != 0) all.append(" '").append(name).append("'");
-  append_place(all.append(", spawned at "), f.site);
+  append_place(all.append(", spawned at "), f.site.get());
   return all;
 }
 
-std::string describe_briefly(const fiber& f) {
-  if (const char* const name = name_in(f.record); *name != 0) return name;
-  std::string all = "#";
-  append_place(all.append(std::to_string(f.number)).append(" ("), f.site);
-  return all.append(")");
+std::string describe_briefly(const fiber_record& record) {
+  std::string name;
+  {
+    std::lock_guard hold(names_lock);
+    if (record.extras != nullptr) name = record.extras->name;
+  }
+  const fiber* const f = record.frame.load(std::memory_order_acquire);
+  if (!name.empty() || f == nullptr) return name;
+  append_place(name.append("#").append(std::to_string(f->number)).append(" ("), f->site.get());
+  return name.append(")");
 }
 
 cancel_scope& home_of(const fiber& f) noexcept {

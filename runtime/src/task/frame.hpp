@@ -33,9 +33,9 @@ class alignas(frame_bytes) fiber : public fiber_face {
 
   scope_link link;               // in home's list of fibers that have parked
   cancel_scope* home = nullptr;  // the scope it was spawned into
-  scheduler* owner = nullptr;    // null: a plain thread's proxy
+  scheduler* owner = nullptr;    // whose pool the frame is from; null: a plain thread's proxy
   platform::owned<const wait_reason*> reason{nullptr};
-  source_location site;
+  platform::owned<source_location> site{};
   std::uint32_t shield_depth = 0;
   std::uint32_t number = 0;       // of the frame; unique among live fibers
   std::uint16_t last_worker = 0;  // chaos mode only

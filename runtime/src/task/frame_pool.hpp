@@ -14,7 +14,8 @@ namespace ramie::detail {
 
 class frame_pool {
  public:
-  frame_pool() = default;
+  // Its frames belong to `owner` for good.
+  explicit frame_pool(scheduler* owner = nullptr) noexcept : owner_(owner) {}
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
@@ -43,6 +44,7 @@ class frame_pool {
   };
   void grow();
 
+  scheduler* const owner_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<slab>> slabs_;
   std::vector<batch> batches_;  // capacity is reserved by grow, so giving back never allocates

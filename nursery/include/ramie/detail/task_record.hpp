@@ -4,14 +4,15 @@
 //
 // Three parties touch a record: the fiber, the handle (task<R>), and the nursery, which reuses the block.
 //
-//   the fiber    constructs the result, destroys the closure, sets `finished`: its last access but one look at
-//                `wanted`, which may by then be another task's and then wakes nobody
-//   the handle   reads the result once `finished`; sets `dropped`: its last access
-//   the nursery  reuses the block once both are set
+//   the fiber    constructs the result, destroys the closure, marks it finished: its last access, unless the same
+//                step shows that somebody waits; then the handle is there, and with it the block
+//   the handle   reads the result once it is finished; sets `dropped`: its last access
+//   the nursery  reuses the block once it is finished and dropped
 //
-// Who sets its mark second sees the first one or not; either way nobody destroys the result twice: the fiber
-// only if it saw `dropped` before it set `finished`, the handle only if it saw `finished` before it set
-// `dropped`, else the nursery when it reuses the block. No read-modify-write is needed for that.
+// Who comes second sees the first one's mark or not; either way nobody destroys the result twice: the fiber
+// only if it saw `dropped` before it finished, the handle only if it saw the end before it set `dropped`, else the
+// nursery when it reuses the block. A task whose handle is gone, as after a plain n.spawn(f), ends without a
+// read-modify-write.
 #pragma once
 
 #include <atomic>
@@ -36,6 +37,9 @@ struct task_type {
   void (*destroy_result)(task_record&) noexcept;  // null: there is nothing to destroy
 };
 
+// How far the end of a task is. One word, so that exactly one of two sees the other: who waits, or who ends.
+enum end_marks : std::uint8_t { task_finished = 1, task_wanted = 2 };
+
 enum class task_outcome : std::uint8_t { none, value, taken, failed, cancelled };
 
 // Where a block came from.
@@ -50,14 +54,16 @@ struct task_record : fiber_record {
   // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks of
   // the block's former life.
   std::atomic<const task_type*> type{nullptr};
-  std::atomic<bool> finished{false};
+  std::atomic<std::uint8_t> end{0};  // end_marks
   std::atomic<bool> dropped{false};
-  std::atomic<bool> wanted{false};  // somebody may be waiting for `finished`
   task_outcome outcome = task_outcome::none;
   bool has_result = false;
   block_origin origin;
 };
 
+[[nodiscard]] inline bool has_finished(const task_record& task) noexcept {
+  return (task.end.load(std::memory_order_acquire) & task_finished) != 0;  // pairs with the releases in task_retired
+}
 [[nodiscard]] inline const task_type& task_type_of(const task_record& task) noexcept {
   return *task.type.load(std::memory_order_relaxed);
 }

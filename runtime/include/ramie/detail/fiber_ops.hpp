@@ -3,6 +3,7 @@
 // of the public headers make these.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace ramie::detail {
@@ -12,8 +13,8 @@ class fiber;
 struct fiber_extras;  // its name and its fiber-local values; most fibers have neither
 
 struct fiber_record {
-  fiber_extras* extras = nullptr;  // the fiber's own; freed by the runtime when it ends
-  fiber* frame = nullptr;          // set by spawn, valid until retire
+  fiber_extras* extras = nullptr;         // the fiber's own; freed by the runtime when it ends
+  std::atomic<fiber*> frame{nullptr};  // set by spawn, the fiber's until retire
 };
 
 enum class fiber_end : std::uint8_t { done, cancelled };

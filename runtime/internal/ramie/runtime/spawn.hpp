@@ -33,10 +33,11 @@ void name_fiber(fiber_record& record, std::string_view name);
 // Frees what the record holds besides its fiber; for a fiber that was not spawned after all.
 void drop_extras(fiber_record& record) noexcept;
 
-// For messages: "fiber #7 'acceptor', spawned at server.cpp:12". The fiber must be known to be alive. `brief`: its
-// name, or its number and site if it has none.
+// For messages: "fiber #7 'acceptor', spawned at server.cpp:12". The fiber must be known to be alive.
 [[nodiscard]] std::string describe(const fiber& f);
-[[nodiscard]] std::string describe_briefly(const fiber& f);
+// Its name, or its number and site if it has none. Any thread that keeps the record there; if the fiber has ended
+// before this returns, the text may be another fiber's.
+[[nodiscard]] std::string describe_briefly(const fiber_record& record);
 
 // Of a live fiber: the scope it was spawned into.
 [[nodiscard]] cancel_scope& home_of(const fiber& f) noexcept;
