@@ -146,7 +146,12 @@ long tbb_fib(int n) {
 
 double tbb_fork_join(int threads, int n) {
   return in_tbb(
-      threads, [n] { volatile long result = tbb_fib(n); (void)result; }, calls_of(n));
+      threads,
+      [n] {
+        volatile long result = tbb_fib(n);
+        (void)result;
+      },
+      calls_of(n));
 }
 #endif
 
@@ -193,11 +198,13 @@ int main(int argc, char** argv) {
   tbb_fib_2 = [] { return tbb_fork_join(2, 27); };
 #endif
   std::vector<bench::row> rows;
-  rows.push_back({"spawn + join, batches of 1000", 50, 38, 0, 1, {[] { return batches(1, 1'000, total); }, boost_1000, tbb_1000}});
+  rows.push_back(
+      {"spawn + join, batches of 1000", 50, 38, 0, 1, {[] { return batches(1, 1'000, total); }, boost_1000, tbb_1000}});
   rows.push_back({"  the same, two workers", 80, 60, 0, 1, {[] { return batches(2, 1'000, total); }, {}, tbb_1000_2}});
   rows.push_back({"spawn + join, one at a time", 60, 45, 0, 1, {[] { return batches(1, 1, total); }, boost_1, {}}});
   rows.push_back({"fib(30), nursery at every level", 55, 38, 0, 1, {[] { return fork_join(1, 30); }, {}, tbb_fib_1}});
-  rows.push_back({"  the same, two workers", 55 / 1.7, 38 / 1.9, 0, 1, {[] { return fork_join(2, 30); }, {}, tbb_fib_2}});
+  rows.push_back(
+      {"  the same, two workers", 55 / 1.7, 38 / 1.9, 0, 1, {[] { return fork_join(2, 30); }, {}, tbb_fib_2}});
   rows.push_back({"skynet by join, 1M leaves, ms", 70, 50, 0, 1, {[] { return skynet_ms(1); }, {}, {}}});
   rows.push_back({"  the same, two workers", 45, 30, 0, 1, {[] { return skynet_ms(2); }, {}, {}}});
   bench::run_table(std::move(rows), {"ramie", "Boost.Fiber", "oneTBB"}, rounds);

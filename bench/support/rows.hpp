@@ -49,8 +49,8 @@ using workload = std::function<double()>;
 
 struct row {
   const char* name;
-  double must, aim;    // at the reference floors; 0: none
-  int switches, rmws;  // of the path: how the floors of this run scale must and aim
+  double must, aim;            // at the reference floors; 0: none
+  int switches, rmws;          // of the path: how the floors of this run scale must and aim
   std::vector<workload> runs;  // ours, then the peers', in the table's order; empty: that peer has none
   std::vector<std::vector<double>> found{};
 };
@@ -63,8 +63,8 @@ inline double median(std::vector<double> v) {
 
 // Measures and prints. `names` are the columns of `runs`.
 inline void run_table(std::vector<row> rows, const std::vector<const char*>& names, int rounds) {
-  rows.insert(rows.begin(), {row{"raw fcontext switch", 0, 0, 1, 0, {raw_switch}},
-                             row{"uncontended RMW", 0, 0, 0, 1, {raw_rmw}}});
+  rows.insert(rows.begin(),
+              {row{"raw fcontext switch", 0, 0, 1, 0, {raw_switch}}, row{"uncontended RMW", 0, 0, 0, 1, {raw_rmw}}});
   for (auto& r : rows) r.found.resize(names.size());
   for (int n = 0; n < rounds; ++n) {
     for (auto& r : rows) {

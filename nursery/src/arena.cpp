@@ -12,7 +12,6 @@ constexpr std::size_t largest_growth = 64 * 1024;
 
 struct alignas(std::max_align_t) arena::chunk {
   chunk* older;
-  std::size_t bytes;
 };
 
 // Chunks double, so that their number stays small; what would waste most of one gets its own.
@@ -24,7 +23,7 @@ void* arena::allocate_slowly(std::size_t bytes, std::size_t alignment) {
   const bool of_its_own = least > growth / 2 && least > first_chunk;
   const std::size_t size = of_its_own ? least : std::max(least, growth);
   auto* const fresh = static_cast<chunk*>(::operator new(size));
-  *fresh = {chunks_, size};
+  fresh->older = chunks_;
   chunks_ = fresh;
   reserved_ += size;
   auto* const begin = reinterpret_cast<std::byte*>(fresh + 1);
@@ -44,7 +43,7 @@ void arena::clear() noexcept {
   }
   while (chunk* const last = chunks_) {
     chunks_ = last->older;
-    ::operator delete(last, last->bytes);
+    ::operator delete(last);
   }
   reserved_ = 0;
   next_ = first_.data();

@@ -52,9 +52,9 @@ struct recorded_failure {
 
 // What few nurseries need.
 struct nursery_more {
-  std::mutex mutex;           // failures, store, made
+  std::mutex mutex;  // failures, store, made
   std::vector<recorded_failure> failures;
-  task_store store;           // for descendants that spawn
+  task_store store;  // for descendants that spawn
   arena made;
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;

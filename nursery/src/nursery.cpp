@@ -72,7 +72,8 @@ RAMIE_FLATTEN whereabouts await_all(nursery_core& n, const whereabouts& at) {
   return look_around();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const whereabouts& at, const char* what);
+[[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const whereabouts& at,
+                                                          const char* what);
 
 RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
   const whereabouts at = look_around();
@@ -251,7 +252,8 @@ shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when,
   n.asked_to_stop.store(true, std::memory_order_release);
   if (auto* const more = n.has_more(); more != nullptr && more->stop) more->stop->request_stop();
   shutdown_report found;
-  const bool in_time = with_deadline(when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
+  const bool in_time = with_deadline(
+      when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
   if (!in_time) {
     found.stragglers = detail::names_of_live(n);
     n.cancel({cancel_kind::shutdown, "its time to shut down is over", where});

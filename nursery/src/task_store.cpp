@@ -95,7 +95,7 @@ void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::u
   const std::size_t offset = (sizeof(solo) + alignment - 1) / alignment * alignment;
   if (bytes > SIZE_MAX - offset) throw std::bad_alloc();
   char* const memory = static_cast<char*>(::operator new(offset + bytes, std::align_val_t(alignment)));
-  solo* const s = ::new (memory + offset - sizeof(solo)) solo{nullptr, solos_, offset + bytes, offset, alignment};
+  solo* const s = ::new (memory + offset - sizeof(solo)) solo{nullptr, solos_, offset, alignment};
   if (solos_ != nullptr) solos_->previous = s;
   solos_ = s;
   ++solo_count_;
@@ -108,7 +108,7 @@ void task_store::free_solo(task_record& task) noexcept {
   (s.previous != nullptr ? s.previous->next : solos_) = s.next;
   if (s.next != nullptr) s.next->previous = s.previous;
   --solo_count_;
-  ::operator delete(reinterpret_cast<char*>(&task) - s.offset, s.bytes, std::align_val_t(s.alignment));
+  ::operator delete(reinterpret_cast<char*>(&task) - s.offset, std::align_val_t(s.alignment));
 }
 
 void task_store::clear_slowly(bool results) noexcept {
@@ -119,7 +119,7 @@ void task_store::clear_slowly(bool results) noexcept {
       while (run* const r = shelves_[c].runs) {
         shelves_[c].runs = r->older;
         if (r == &first_small_ || r == &first_medium_) continue;
-        ::operator delete(r, sizeof(run) + r->bytes, std::align_val_t(alignof(run)));
+        ::operator delete(r, std::align_val_t(alignof(run)));
       }
     }
     grown_ = false;

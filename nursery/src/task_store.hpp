@@ -93,7 +93,9 @@ class task_store {
       task.frame.store(reinterpret_cast<fiber*>(next), std::memory_order_relaxed);
       return static_cast<free_block*>(&task);
     }
-    [[nodiscard]] free_block* next() const noexcept { return reinterpret_cast<free_block*>(frame.load(std::memory_order_relaxed)); }
+    [[nodiscard]] free_block* next() const noexcept {
+      return reinterpret_cast<free_block*>(frame.load(std::memory_order_relaxed));
+    }
   };
 
   struct alignas(block_alignment) run {
@@ -118,8 +120,7 @@ class task_store {
   struct solo {
     solo* previous;
     solo* next;
-    std::size_t bytes;  // of the allocation, which begins `offset` before the record
-    std::size_t offset;
+    std::size_t offset;  // of the record in its allocation
     std::size_t alignment;
     [[nodiscard]] task_record& record() noexcept { return *std::launder(reinterpret_cast<task_record*>(this + 1)); }
     [[nodiscard]] static solo& of(task_record& task) noexcept { return *(reinterpret_cast<solo*>(&task) - 1); }

@@ -45,8 +45,7 @@ class visit {
     throw usage_error("ramie: a task used after its nursery has ended. Take the result before.");
   }
   // The same, without the question.
-  visit(nursery_core& n, const whereabouts& at) noexcept
-      : home_(n), announced_(kinship_to(n, at) == kinship::none) {
+  visit(nursery_core& n, const whereabouts& at) noexcept : home_(n), announced_(kinship_to(n, at) == kinship::none) {
     if (!announced_) return;
     home_.visitors.fetch_add(1, std::memory_order_seq_cst);  // 1
     platform::heavy_fence();                                 // 2
@@ -136,8 +135,9 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how) {
   whereabouts at = look_around();
   const bool by_owner = must_be_family(n, at) == kinship::owner;
-  const reserved_block room = by_owner ? n.store.allocate(maker.bytes, maker.alignment, false, [&n] { return n.ended(); })
-                                       : reserve_shared(n, maker);
+  const reserved_block room = by_owner
+                                  ? n.store.allocate(maker.bytes, maker.alignment, false, [&n] { return n.ended(); })
+                                  : reserve_shared(n, maker);
   task_record* task = nullptr;
   bool counted = false;
   try {

@@ -13,8 +13,9 @@ namespace {
 
 void to_standard_error(const report& r) noexcept {
   const bool lost = r.kind == report_kind::lost_failure;
-  std::fprintf(stderr, lost ? "ramie: a failure that nobody could receive: %s: %s\n"
-                            : "ramie: %s swallowed its cancellation and waits again (%s).\n",
+  std::fprintf(stderr,
+               lost ? "ramie: a failure that nobody could receive: %s: %s\n"
+                    : "ramie: %s swallowed its cancellation and waits again (%s).\n",
                r.who.c_str(), r.text.c_str());
 }
 

@@ -27,11 +27,12 @@ void report_overflow(std::size_t promised) noexcept {
   const int length =
       f == nullptr
           ? std::snprintf(text, sizeof text, "ramie: fatal: stack overflow outside a fiber.\n")
-          : std::snprintf(text, sizeof text,
-                          "ramie: fatal: stack overflow in fiber #%u '%s', spawned at %s:%u in %s, whose stack is %zu KiB. "
-                          "Give it more: options.stack_size, or the stack size of its spawn.\n",
-                          f->number, name_in(f->record), f->site.get().file_name(),
-                          static_cast<unsigned>(f->site.get().line()), f->site.get().function_name(), promised / 1024);
+          : std::snprintf(
+                text, sizeof text,
+                "ramie: fatal: stack overflow in fiber #%u '%s', spawned at %s:%u in %s, whose stack is %zu KiB. "
+                "Give it more: options.stack_size, or the stack size of its spawn.\n",
+                f->number, name_in(f->record), f->site.get().file_name(), static_cast<unsigned>(f->site.get().line()),
+                f->site.get().function_name(), promised / 1024);
   const auto size = static_cast<std::size_t>(length) < sizeof text ? static_cast<std::size_t>(length) : sizeof text - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size);
 }
@@ -62,7 +63,8 @@ struct root_call : fiber_record {
     auto& root = static_cast<root_call&>(self);
     try {
       if (why == discard_cause::no_stack) throw stack_exhausted();
-      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0, {}, {}}), nullptr);
+      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0, {}, {}}),
+                      nullptr);
     } catch (...) {
       root.failure = std::current_exception();
     }

@@ -19,10 +19,9 @@ using ramie::nursery;
 using test::with_workers;
 using test::detail::gate;
 
-// The address of a local: near the joiner's if a child runs above it, far away if it has another stack.
-std::uintptr_t here() {
-  volatile char local = 0;
-  return reinterpret_cast<std::uintptr_t>(&local);
+// An address on the stack: near the joiner's if a child runs above it, far away if it has another stack.
+[[gnu::noinline]] std::uintptr_t here() {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 // A system call: thread-locals may be read once and kept across a switch (docs/hazards.md).
 long this_thread_number() {

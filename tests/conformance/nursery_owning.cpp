@@ -86,7 +86,8 @@ TEST_CASE("callables of any size and alignment, functions, members", "[conforman
     std::array<char, 5'000> large{};
     large[4'999] = 'x';
     auto big = n.spawn([large] { return large[4'999]; });
-    n.spawn(+[](int by) { called += by; }, 3);
+    n.spawn(
+        +[](int by) { called += by; }, 3);
     const person p;
     auto member = n.spawn(&person::older, p, 12);
     int written = 0;
@@ -199,7 +200,8 @@ TEST_CASE("descendants may spawn into an outer nursery, also while it is joined"
 TEST_CASE("misuse of a nursery is told, and nothing happens", "[conformance][nursery][misuse]") {
   CHECK_THROWS_AS(nursery(), usage_error);
   static_assert(!std::is_move_constructible_v<nursery> && !std::is_copy_constructible_v<nursery>);
-  static_assert(!std::is_copy_constructible_v<ramie::task<int>> && std::is_nothrow_move_constructible_v<ramie::task<int>>);
+  static_assert(!std::is_copy_constructible_v<ramie::task<int>> &&
+                std::is_nothrow_move_constructible_v<ramie::task<int>>);
   std::vector<std::string> said;
   std::mutex lock;
   const auto expect_refusal = [&](auto&& misuse) {

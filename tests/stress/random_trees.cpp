@@ -152,7 +152,9 @@ harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
 TEST_CASE("random trees of nurseries leave nothing behind", "[stress][nursery]") {
   const char* const one = std::getenv("RAMIE_STRESS_SEED");
   const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
-  const std::uint64_t seeds = one != nullptr ? 1 : test::large() ? 2'000 : static_cast<std::uint64_t>(test::scaled(40, 6));
+  const std::uint64_t seeds = one != nullptr  ? 1
+                              : test::large() ? 2'000
+                                              : static_cast<std::uint64_t>(test::scaled(40, 6));
   const test::reports quiet;
   long grown = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {

@@ -14,8 +14,8 @@
 #include <functional>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <ramie/source_location.hpp>
+#include <ranges>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -43,9 +43,7 @@ class outcome {
   }
   [[nodiscard]] T&& value() && { return std::move(value()); }
   // Null if there is a value.
-  [[nodiscard]] std::exception_ptr failure() const noexcept {
-    return has_value() ? nullptr : std::get<1>(what_);
-  }
+  [[nodiscard]] std::exception_ptr failure() const noexcept { return has_value() ? nullptr : std::get<1>(what_); }
 
  private:
   std::variant<T, std::exception_ptr> what_;
@@ -89,15 +87,16 @@ outcome<kept_t<F>> call_and_report(F& f) {
 }
 
 // One child per function, results into slots that outlive them.
-template <class Call, class... F>
-auto gather(Call call, source_location site, F&... f) {
+template <class Call, class Slot, class F>
+void gather_one(nursery& n, Call& call, Slot& slot, F& f, source_location site) {
+  n.spawn([&call, &slot, &f] { slot.emplace(call(f)); }, site);
+}
+
+template <std::size_t... I, class Call, class... F>
+auto gather(std::index_sequence<I...>, Call call, source_location site, F&... f) {
   std::tuple<std::optional<decltype(call(f))>...> slots;
-  with_nursery(
-      [&](nursery& n) {
-        std::apply([&](auto&... slot) { (n.spawn([&call, &slot, &f] { slot.emplace(call(f)); }, site), ...); }, slots);
-      },
-      site);
-  return std::apply([](auto&... slot) { return std::tuple(std::move(*slot)...); }, slots);
+  with_nursery([&](nursery& n) { (gather_one(n, call, std::get<I>(slots), f, site), ...); }, site);
+  return std::tuple(std::move(*std::get<I>(slots))...);
 }
 
 template <class Call, class Range>
@@ -107,7 +106,7 @@ auto gather_range(Call call, source_location site, Range& all) {
   with_nursery(
       [&](nursery& n) {
         auto slot = slots.begin();
-        for (auto& f : all) n.spawn([&call, &here = *slot++, &f] { here.emplace(call(f)); }, site);
+        for (auto& f : all) gather_one(n, call, *slot++, f, site);
       },
       site);
   std::vector<result> results;
@@ -135,6 +134,10 @@ struct race_result {
     }
     n.cancel("the race is over");
   }
+  template <class F>
+  void enter(nursery& n, F& f, source_location site) {
+    n.spawn([this, &n, &f] { run(n, f); }, site);
+  }
   T announce() {
     if (!first) throw usage_error("ramie: a race that nobody finished: no function, or each cancelled itself.");
     return std::move(*first).value();
@@ -146,7 +149,8 @@ template <class Seen, class... Rest>
 struct merge_types;
 template <class... Seen>
 struct merge_types<std::variant<Seen...>> {
-  using type = std::conditional_t<sizeof...(Seen) == 1, std::tuple_element_t<0, std::tuple<Seen...>>, std::variant<Seen...>>;
+  using type =
+      std::conditional_t<sizeof...(Seen) == 1, std::tuple_element_t<0, std::tuple<Seen...>>, std::variant<Seen...>>;
 };
 template <class... Seen, class T, class... Rest>
 struct merge_types<std::variant<Seen...>, T, Rest...>
@@ -157,10 +161,13 @@ struct merge_types<std::variant<Seen...>, T, Rest...>
 
 namespace ramie::inline v0 {
 
-// A tuple of the results, in the order of the functions; std::monostate for void, std::reference_wrapper for a reference.
+// A tuple of the results, in the order of the functions; std::monostate for void, std::reference_wrapper for a
+// reference.
 template <std::invocable... F>
 auto join_all(F&&... f) {
-  return ::ramie::detail::gather([](auto& g) { return ::ramie::detail::call_and_keep(g); }, source_location{}, f...);
+  return ::ramie::detail::gather(
+      std::index_sequence_for<F...>(), [](auto& g) { return ::ramie::detail::call_and_keep(g); }, source_location{},
+      f...);
 }
 
 // The same for a range of functions, which gives a vector.
@@ -173,7 +180,9 @@ auto join_all(Range&& all, source_location site = source_location::current()) {
 // A tuple of outcomes.
 template <std::invocable... F>
 auto try_join_all(F&&... f) {
-  return ::ramie::detail::gather([](auto& g) { return ::ramie::detail::call_and_report(g); }, source_location{}, f...);
+  return ::ramie::detail::gather(
+      std::index_sequence_for<F...>(), [](auto& g) { return ::ramie::detail::call_and_report(g); }, source_location{},
+      f...);
 }
 
 template <std::ranges::forward_range Range>
@@ -184,11 +193,10 @@ auto try_join_all(Range&& all, source_location site = source_location::current()
 
 // The winner's result: one type if all functions return the same, else a std::variant of the types.
 template <std::invocable... F>
-requires(sizeof...(F) > 0)
-auto race(F&&... f) {
+requires(sizeof...(F) > 0) auto race(F&&... f) {
   using result = typename ::ramie::detail::merge_types<std::variant<>, ::ramie::detail::kept_t<F>...>::type;
   ::ramie::detail::race_result<result> contest;
-  with_nursery([&](nursery& n) { (n.spawn([&contest, &n, &f] { contest.run(n, f); }), ...); });
+  with_nursery([&](nursery& n) { (contest.enter(n, f, source_location{}), ...); });
   return contest.announce();
 }
 
@@ -199,7 +207,7 @@ auto race(Range&& all, source_location site = source_location::current()) {
   ::ramie::detail::race_result<result> contest;
   with_nursery(
       [&](nursery& n) {
-        for (auto& f : all) n.spawn([&contest, &n, &f] { contest.run(n, f); }, site);
+        for (auto& f : all) contest.enter(n, f, site);
       },
       site);
   return contest.announce();

@@ -155,7 +155,8 @@ class nursery {
   // that have not, waits for them, and says which they were. join() may follow, for their failures. Owner only. A
   // cancellation point like join().
   template <class Rep, class Period>
-  shutdown_report shutdown(std::chrono::duration<Rep, Period> grace, source_location where = source_location::current()) {
+  shutdown_report shutdown(std::chrono::duration<Rep, Period> grace,
+                           source_location where = source_location::current()) {
     return shutdown_by(::ramie::detail::time_after(grace), where);
   }
 

@@ -16,7 +16,7 @@ struct task_handle {
   std::uint64_t life = 0;  // of the nursery: a later one may use the same memory
 };
 
-void await_task(const task_handle& handle);      // throws usage_error, cancelled
+void await_task(const task_handle& handle);       // throws usage_error, cancelled
 void rethrow_failure(const task_handle& handle);  // returns if the task has a value
 void value_taken(const task_handle& handle);      // throws usage_error if it was before
 [[nodiscard]] bool task_done(const task_handle& handle);

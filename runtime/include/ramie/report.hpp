@@ -13,8 +13,8 @@
 namespace ramie::inline v0 {
 
 enum class report_kind : std::uint8_t {
-  lost_failure,             // a fiber failed and nobody could receive the exception
-  swallowed_cancellation,   // a fiber caught `cancelled`, did not end its scope, and got it again
+  lost_failure,            // a fiber failed and nobody could receive the exception
+  swallowed_cancellation,  // a fiber caught `cancelled`, did not end its scope, and got it again
 };
 
 struct report {

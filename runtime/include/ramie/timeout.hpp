@@ -69,8 +69,7 @@ auto with_deadline(std::chrono::steady_clock::time_point when, F&& f,
 
 // The same with a duration from now. A negative or zero one cancels at the first cancellation point.
 template <class Rep, class Period, class F>
-auto with_timeout(std::chrono::duration<Rep, Period> limit, F&& f,
-                  source_location where = source_location::current()) {
+auto with_timeout(std::chrono::duration<Rep, Period> limit, F&& f, source_location where = source_location::current()) {
   return with_deadline(::ramie::detail::time_after(limit), std::forward<F>(f), where);
 }
 

@@ -14,12 +14,24 @@ struct counters {
       lifo_hits, batch_fetches, overflows, steals, stolen, migrations, times_parked, cancel_redelivered;
 
   [[nodiscard]] worker_stats read() const noexcept {
-    return {spawned.get(),    started.get(),      finished_in_place.get(),
-            adopted.get(),    discarded.get(),    hand_offs.get() + loop_switches.get(),
-            hand_offs.get(),  polls.get(),        parks.get(),
-            spawned.get() + enqueued.get(), lifo_hits.get(),    batch_fetches.get(),
-            overflows.get(),  steals.get(),       stolen.get(),
-            migrations.get(), times_parked.get(), cancel_redelivered.get()};
+    return {spawned.get(),
+            started.get(),
+            finished_in_place.get(),
+            adopted.get(),
+            discarded.get(),
+            hand_offs.get() + loop_switches.get(),
+            hand_offs.get(),
+            polls.get(),
+            parks.get(),
+            spawned.get() + enqueued.get(),
+            lifo_hits.get(),
+            batch_fetches.get(),
+            overflows.get(),
+            steals.get(),
+            stolen.get(),
+            migrations.get(),
+            times_parked.get(),
+            cancel_redelivered.get()};
   }
 };
 

@@ -35,8 +35,7 @@ fiber* scheduler::take_young_elsewhere(worker& w) noexcept {
 
 // The joiner is inside this call meanwhile. The child may leave and come back on another worker.
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& at_start, fiber& f, fiber& joiner,
-                                                          const cancel_scope& of) noexcept {
-  platform::annotate::take_over(&f);
+                                                                        const cancel_scope& of) noexcept {
   const auto put_aside = *at_start.exceptions;
   const bool unwinding = put_aside.caught != nullptr || put_aside.uncaught != 0;
   const auto below = platform::annotate::this_thread();
@@ -96,7 +95,9 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const 
     if (calls != 0 || w->tempo.due(w->count.polls.get() + 1)) [[unlikely]]
       w = scheduler::look_up_from_join(*w, joiner);
     fiber* const f = w->sched.take_young(*w);
-    if (f == nullptr || !fits(*w, *f, of)) return {f, w};
+    if (f == nullptr) return {nullptr, w};
+    platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
+    if (!fits(*w, *f, of)) return {f, w};
     w = scheduler::start_in_place(*w, *f, joiner, of);
   }
   return {nullptr, w};

@@ -21,9 +21,9 @@
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/stats.hpp>
 
+#include "../time/timekeeper.hpp"
 #include "idle_set.hpp"
 #include "injection_queue.hpp"
-#include "../time/timekeeper.hpp"
 #include "monitor.hpp"
 #include "worker.hpp"
 

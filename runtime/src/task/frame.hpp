@@ -40,7 +40,7 @@ class alignas(frame_bytes) fiber : public fiber_face {
   std::uint32_t number = 0;       // of the frame; unique among live fibers
   std::uint16_t last_worker = 0;  // chaos mode only
   std::uint8_t size_class = 0;
-  bool linked = false;            // in home's list
+  bool linked = false;                // in home's list
   std::uint8_t cancel_delivered = 0;  // times it got `cancelled` without having left that scope, up to 2
 
   [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }

@@ -51,8 +51,8 @@ struct block_origin {
 struct task_record : fiber_record {
   explicit task_record(block_origin from) noexcept : origin(from) {}
 
-  // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks of
-  // the block's former life.
+  // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks
+  // of the block's former life.
   std::atomic<const task_type*> type{nullptr};
   std::atomic<std::uint8_t> end{0};  // end_marks
   std::atomic<bool> dropped{false};

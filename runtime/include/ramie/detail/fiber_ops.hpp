@@ -13,7 +13,7 @@ class fiber;
 struct fiber_extras;  // its name and its fiber-local values; most fibers have neither
 
 struct fiber_record {
-  fiber_extras* extras = nullptr;         // the fiber's own; freed by the runtime when it ends
+  fiber_extras* extras = nullptr;      // the fiber's own; freed by the runtime when it ends
   std::atomic<fiber*> frame{nullptr};  // set by spawn, the fiber's until retire
 };
 
