@@ -160,6 +160,10 @@ void step() noexcept {
   now.threads[now.current].heard = now.news;
 }
 
+void touched_after_its_end() noexcept {
+  fail("an object is used after its end");
+}
+
 void changed() noexcept {
   ++now.news;
 }

@@ -8,10 +8,30 @@
 
 #include <explore/explorer.hpp>
 
+#include <ramie/runtime/live_count.hpp>
 #include <sched/deque.hpp>
 #include <sched/idle_set.hpp>
 #include <sched/lifo_slot.hpp>
 #include <task/state.hpp>
+
+// What a join needs of a fiber: its word, and somewhere to be queued.
+namespace ramie::detail {
+
+class fiber {
+ public:
+  fiber_word word;
+  explore::model_atomic<int> queued{0};
+};
+
+bool claim(waiter& node) noexcept {
+  return node.who->word.claim(static_cast<std::uint16_t>(node.ticket)) == claim_result::won;
+}
+void complete(fiber& who) noexcept {
+  if (who.word.complete() != complete_result::must_enqueue) return;
+  explore::require(who.queued.exchange(1) == 0, "the joiner is queued twice");
+}
+
+}  // namespace ramie::detail
 
 namespace {
 
@@ -226,6 +246,73 @@ class nobody_sleeps_on_work final : public explore::scenario {
   shared<int> token_[2];
 };
 
+// An owner joins while children end elsewhere, one of them after it has spawned another, and somebody wakes the owner
+// for nothing. The count dies as soon as the join is over.
+class join_and_end final : public explore::scenario {
+ public:
+  explicit join_and_end(int accidents) : accidents_(accidents) {
+    owner_.word.initialise(0);
+    owner_.word.init_to_runnable();
+    owner_.word.runnable_to_running();
+    live_ = new (room_) live_count;
+    live_->spawned_by_owner();
+    live_->spawned_by_owner();
+    live_->spawned_by_owner();
+    live_->ended_in_place();
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { join(); }, [this] { live_->ended_elsewhere(); },
+            [this] {
+              live_->spawned_by_descendant();
+              spawned_.store(1);
+              live_->ended_elsewhere();
+            },
+            [this] {
+              until([this] { return spawned_.load() != 0; });
+              live_->ended_elsewhere();
+            },
+            [this] {
+              for (int i = 1; i <= accidents_; ++i) {
+                if (owner_.word.wake(static_cast<std::uint16_t>(i)) == wake_result::must_enqueue)
+                  owner_.queued.store(1);
+              }
+            }};
+  }
+  void check() override { require(joined_, "the join did not end"); }
+
+ private:
+  // As wait_as_fiber does it.
+  void join() {
+    waiter node;
+    node.who = &owner_;
+    for (std::uint16_t ticket = 1; !live_->try_complete(node); ++ticket) {
+      node.ticket = ticket;
+      node.outcome = 0;
+      owner_.word.running_to_parking(ticket);
+      if (!live_->publish(node)) {
+        (void)owner_.word.parking_to_running();
+        break;
+      }
+      if (owner_.word.commit_park() != commit_result::must_enqueue) {
+        until([this] { return owner_.queued.load() != 0; });
+        owner_.queued.store(0);
+      }
+      owner_.word.runnable_to_running();
+      if (node.outcome != 0) break;
+      live_->unpublish(node);
+    }
+    live_->~live_count();
+    joined_ = true;
+  }
+
+  const int accidents_;
+  alignas(live_count) std::byte room_[sizeof(live_count)];
+  live_count* live_;
+  fiber owner_;
+  shared<int> spawned_{0};
+  bool joined_ = false;
+};
+
 struct entry {
   const char* name;
   std::function<std::unique_ptr<explore::scenario>()> make;
@@ -239,6 +326,8 @@ const entry scenarios[] = {
     {"ring_ends_at_wrap", [] { return std::make_unique<ring_ends>(65'533); }, 1},
     {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 6},
     {"nobody_sleeps_on_work", [] { return std::make_unique<nobody_sleeps_on_work>(); }, 3},
+    {"join_and_end", [] { return std::make_unique<join_and_end>(0); }, 3},
+    {"join_woken_by_accident", [] { return std::make_unique<join_and_end>(1); }, 3},
 };
 
 }  // namespace

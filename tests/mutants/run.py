@@ -17,6 +17,7 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
+LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -62,21 +63,35 @@ MUTANTS = [
     ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
     ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
     ("owner ignores an open slot", LIFO, [("if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
+    # Joins.
+    ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
+                                    "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
+     ["join_and_end"]),
+    ("joining is not announced", LIVE, [("const auto fold = 2 * local_.get() + 1;", "const auto fold = 2 * local_.get();"),
+                                        ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
+    ("the joiner does not wait for the teller", LIVE, [
+        ("    while (!told_.load(std::memory_order_acquire)) platform::cpu_pause();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
+    ("the owner trusts the count while it joins", LIVE, [("joiner_ = nullptr;\n      if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;",
+                                                          "joiner_ = nullptr;\n      return;")], ["join_woken_by_accident"]),
+    ("an end that does not count", LIVE, [("if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();",
+                                           "if (shared_.load() == 3) tell_joiner();\n    shared_.fetch_sub(2);")], ["join_and_end"]),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
 
 def build_and_run(mutant, folder):
     name, file, edits, scenarios = mutant
-    source = folder / "src"
+    source, internal = folder / "src", folder / "internal"
     shutil.copytree(TOP / "runtime" / "src", source)
-    text = (source / file).read_text()
+    shutil.copytree(TOP / "runtime" / "internal", internal)
+    changed = (internal if file.startswith("ramie/") else source) / file
+    text = changed.read_text()
     for old, new in edits:
         if text.count(old) == 0:
             return "STALE", f"text not found: {old[:60]!r}"
         text = text.replace(old, new, 1)
-    (source / file).write_text(text)
-    common = CXX + ["-std=c++20", "-w", f"-I{source}", f"-I{TOP}/runtime/internal", f"-I{TOP}/runtime/include", f"-I{TOP}/platform/internal"]
+    changed.write_text(text)
+    common = CXX + ["-std=c++20", "-w", f"-I{source}", f"-I{internal}", f"-I{TOP}/runtime/include", f"-I{TOP}/platform/internal"]
     program = folder / "program"
     if scenarios is not None:
         command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore"] + [str(p) for p in (TOP / "tests" / "explore").glob("*.cpp")]

@@ -11,21 +11,24 @@ namespace explore {
 void step() noexcept;
 // A value has changed: whoever waits for news may look again.
 void changed() noexcept;
+// Ends the execution as a failure.
+[[noreturn]] void touched_after_its_end() noexcept;
 
 template <class T>
 class model_atomic {
  public:
   constexpr model_atomic() noexcept = default;
   constexpr model_atomic(T v) noexcept : value_(v) {}
+  ~model_atomic() { alive_ = false; }
   model_atomic(const model_atomic&) = delete;
   model_atomic& operator=(const model_atomic&) = delete;
 
   T load(std::memory_order = std::memory_order_seq_cst) const noexcept {
-    step();
+    look();
     return value_;
   }
   void store(T v, std::memory_order = std::memory_order_seq_cst) noexcept {
-    step();
+    look();
     set(v);
   }
   T exchange(T v, std::memory_order = std::memory_order_seq_cst) noexcept {
@@ -45,7 +48,7 @@ class model_atomic {
   }
   bool compare_exchange_strong(T& expected, T desired, std::memory_order = std::memory_order_seq_cst,
                                std::memory_order = std::memory_order_seq_cst) noexcept {
-    step();
+    look();
     if (value_ == expected) {
       set(desired);
       return true;
@@ -61,10 +64,14 @@ class model_atomic {
  private:
   template <class Change>
   T change(Change f) noexcept {
-    step();
+    look();
     const T old = value_;
     set(f(old));
     return old;
+  }
+  void look() const noexcept {
+    step();
+    if (!alive_) touched_after_its_end();
   }
   void set(T v) noexcept {
     if (value_ != v) changed();
@@ -72,6 +79,7 @@ class model_atomic {
   }
 
   T value_{};
+  volatile bool alive_ = true;  // scenarios keep the memory of what they destroy
 };
 
 }  // namespace explore

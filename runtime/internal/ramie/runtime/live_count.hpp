@@ -19,13 +19,12 @@
 // `joining` again, and if it finds the count zero waits for the teller, which is under way.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
@@ -76,13 +75,15 @@ class live_count final : public waitable {
       joiner_ = nullptr;
       if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     }
-    while (!told()) ::sched_yield();
+    // Whoever took the count to zero is about to take the lock, and has left when it is free again.
+    while (!told_.load(std::memory_order_acquire)) platform::cpu_pause();
+    std::lock_guard hold(lock_);
   }
   // After a wait that was completed, and when the nursery is used again.
   void reset() noexcept {
     local_.set(0);
     shared_.store(0, std::memory_order_relaxed);
-    told_ = false;
+    told_.store(false, std::memory_order_relaxed);
   }
 
  private:
@@ -90,7 +91,7 @@ class live_count final : public waitable {
     fiber* who = nullptr;
     {
       std::lock_guard hold(lock_);
-      told_ = true;
+      told_.store(true, std::memory_order_release);
       if (joiner_ != nullptr && claim(*joiner_)) {
         joiner_->outcome = 1;
         who = joiner_->who;
@@ -99,15 +100,11 @@ class live_count final : public waitable {
     }
     if (who != nullptr) complete(*who);
   }
-  [[nodiscard]] bool told() noexcept {
-    std::lock_guard hold(lock_);
-    return told_;
-  }
 
   platform::owned<std::int64_t> local_{0};
-  std::atomic<std::int64_t> shared_{0};
+  platform::atomic<std::int64_t> shared_{0};
   platform::spin_lock lock_;
-  bool told_ = false;
+  platform::atomic<bool> told_{false};
   waiter* joiner_ = nullptr;
 };
 
