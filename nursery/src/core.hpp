@@ -64,20 +64,23 @@ struct nursery_more {
 struct nursery_core : cancel_scope {
   nursery_core() noexcept : cancel_scope(unopened{}) {}
 
+  // The owner's, together.
   std::atomic<std::uint64_t> life{1};
   platform::owned<fiber*> opened_by{nullptr};  // until the destructor; the scope's owner only until the join
   nursery_core* next_in_pool = nullptr;
-  live_count live;
   platform::owned<std::uint64_t> spawned_by_owner{0};
-  std::atomic<std::uint64_t> spawned_by_descendants{0};
-  std::atomic<bool> asked_to_stop{false};
+  std::atomic<nursery_more*> more{nullptr};
+  std::atomic<std::uint32_t> visitors{0};
   std::atomic<bool> has_results{false};  // some result will have to be destroyed
   bool joined = false;
-  std::atomic<std::uint32_t> visitors{0};
-  platform::spin_lock waiters_lock;
-  wait_list waiters;  // for single tasks, each node a task_waiter
-  std::atomic<nursery_more*> more{nullptr};
   task_store store;
+  live_count live;
+
+  // Written by others.
+  platform::spin_lock waiters_lock;
+  std::atomic<bool> asked_to_stop{false};
+  wait_list waiters;  // for single tasks, each node a task_waiter
+  std::atomic<std::uint64_t> spawned_by_descendants{0};
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
   [[nodiscard]] nursery_more& need_more();

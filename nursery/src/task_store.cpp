@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <new>
 
+#include <ramie/platform/big_memory.hpp>
+
 namespace ramie::detail {
 
 namespace {
 
 constexpr std::size_t first_run_bytes = 1024;
-constexpr std::size_t largest_run_bytes = 256 * 1024;
+constexpr std::size_t largest_small_run_bytes = 256 * 1024;
 
 void destroy_result(task_record& task) noexcept {
   if (task.has_result && task_type_of(task).destroy_result != nullptr) {
@@ -70,9 +72,13 @@ void* task_store::allocate_slowly(unsigned size_class, std::uint64_t ended) {
 void task_store::add_run(unsigned size_class) {
   shelf_of_size& shelf = shelves_[size_class];
   const std::size_t held = shelf.blocks * bytes_of(size_class);
-  const std::size_t bytes = std::clamp(held, first_run_bytes, largest_run_bytes);
-  void* const memory = ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
-  run* const fresh = ::new (memory) run{shelf.runs, bytes};
+  const bool huge = held >= platform::huge_page;
+  const std::size_t room = platform::huge_page - sizeof(run);
+  const std::size_t bytes = huge ? room / bytes_of(size_class) * bytes_of(size_class)
+                                 : std::clamp(held, first_run_bytes, largest_small_run_bytes);
+  void* const memory =
+      huge ? platform::take_huge_page() : ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+  run* const fresh = ::new (memory) run{shelf.runs, bytes, huge};
   shelf.runs = fresh;
   shelf.bump = fresh->begin();
   shelf.end = fresh->begin() + bytes;
@@ -119,7 +125,11 @@ void task_store::clear_slowly(bool results) noexcept {
       while (run* const r = shelves_[c].runs) {
         shelves_[c].runs = r->older;
         if (r == &first_small_ || r == &first_medium_) continue;
-        ::operator delete(r, std::align_val_t(alignof(run)));
+        if (r->huge) {
+          platform::give_huge_page(r);
+        } else {
+          ::operator delete(r, std::align_val_t(alignof(run)));
+        }
       }
     }
     grown_ = false;

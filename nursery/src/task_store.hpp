@@ -101,6 +101,7 @@ class task_store {
   struct alignas(block_alignment) run {
     run* older = nullptr;
     std::size_t bytes = 0;  // of blocks, which follow
+    bool huge = false;      // a huge page of its own
     [[nodiscard]] char* begin() noexcept { return reinterpret_cast<char*>(this + 1); }
   };
   struct shelf_of_size {

@@ -57,9 +57,9 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& 
   return w;
 }
 
-// Somebody to give way to, or null: nobody, or not now.
-fiber* scheduler::give_way_in_join(worker& w, std::uint64_t polls) noexcept {
-  if (fiber* const f = poll_is_due(w, polls)) return f;  // counted as a poll there
+// A tick has ended, or it is the injection queue's turn. Who should run now, or null: nobody in particular.
+fiber* scheduler::whose_turn_in_join(worker& w) noexcept {
+  if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there
   fiber* f = w.newest.take();
   if (f == nullptr) {
     const fiber* const oldest = w.ring.peek_old();
@@ -76,11 +76,8 @@ fiber* scheduler::give_way_in_join(worker& w, std::uint64_t polls) noexcept {
   return f;
 }
 
-worker* scheduler::look_up_from_join(worker& w, fiber& joiner) noexcept {
-  // A worker marked stalled, or told to stop, goes through its loop.
-  const bool wanted = (w.attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0;
-  fiber* const next = wanted ? nullptr : w.sched.give_way_in_join(w, w.count.polls.get() + 1);
-  if (next == nullptr && !wanted) return &w;
+// The joiner goes to the end of the ring; `next`, or whoever the loop finds, runs. Returns the worker of the moment.
+worker* scheduler::yield_from_join(worker& w, fiber& joiner, fiber* next) noexcept {
   worker* const now = depart(w, departure::yield, &joiner, next);
   now->current.set(&joiner);
   joiner.word.runnable_to_running();
@@ -90,15 +87,27 @@ worker* scheduler::look_up_from_join(worker& w, fiber& joiner) noexcept {
 RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept {
   worker* w = this_worker();
   fiber& joiner = *w->current.get();
-  while (live.now() != 0) {
-    const auto calls = w->attention.load(std::memory_order_relaxed) & ~worker::chaos;
-    if (calls != 0 || w->tempo.due(w->count.polls.get() + 1)) [[unlikely]]
-      w = scheduler::look_up_from_join(*w, joiner);
-    fiber* const f = w->sched.take_young(*w);
+  while (live.any()) {
+    fiber* f = nullptr;
+    bool turn_of_others = false;
+    if ((w->attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0) [[unlikely]] {
+      w = scheduler::yield_from_join(*w, joiner, nullptr);  // marked stalled, or told to stop: its loop attends to that
+      continue;
+    }
+    if (w->tempo.due(w->count.polls.get() + 1)) [[unlikely]] {
+      f = w->sched.whose_turn_in_join(*w);
+      turn_of_others = f != nullptr;
+    }
+    if (f == nullptr) f = w->sched.take_young(*w);
     if (f == nullptr) return {nullptr, w};
     platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
-    if (!fits(*w, *f, of)) return {f, w};
-    w = scheduler::start_in_place(*w, *f, joiner, of);
+    if (fits(*w, *f, of)) [[likely]] {
+      w = scheduler::start_in_place(*w, *f, joiner, of);
+    } else if (turn_of_others) {
+      w = scheduler::yield_from_join(*w, joiner, f);
+    } else {
+      return {f, w};
+    }
   }
   return {nullptr, w};
 }

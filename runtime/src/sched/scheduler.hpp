@@ -80,8 +80,8 @@ class scheduler {
   [[nodiscard]] fiber* take_young_elsewhere(worker& w) noexcept;
   // Calls an unstarted fiber above `joiner` on the same stack. Returns the worker of the moment.
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
-  // The joiner lets somebody else run if it is time to. Returns the worker of the moment.
-  [[nodiscard]] static worker* look_up_from_join(worker& w, fiber& joiner) noexcept;
+  [[nodiscard]] static worker* yield_from_join(worker& w, fiber& joiner, fiber* next) noexcept;
+  [[nodiscard]] fiber* whose_turn_in_join(worker& w) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------
   // Claims a sleeper and rouses it. False: there is none that can be.
@@ -156,7 +156,6 @@ class scheduler {
   [[nodiscard]] static bool begin(worker& w, fiber& f, const cancel_scope* joiner) noexcept;
   [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void discard(worker& w, fiber& f, discard_cause why, const cancel_scope* joiner) noexcept;
-  [[nodiscard]] fiber* give_way_in_join(worker& w, std::uint64_t polls) noexcept;
   static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
   static void arrive(platform::thread_anchor* here) noexcept;
   static void commit_park(worker& w, fiber& f) noexcept;

@@ -135,8 +135,10 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   static constexpr std::uint32_t chaos = 4;
 };
 
-// The worker whose thread this is, or null. Safe across switches: never inlined, address laundered.
-[[nodiscard]] worker* this_worker() noexcept;
+// The worker whose thread this is, or null. Safe across switches: see this_desk().
+[[nodiscard]] inline worker* this_worker() noexcept {
+  return static_cast<worker*>(this_desk());
+}
 void set_this_worker(worker* w) noexcept;
 
 }  // namespace ramie::detail

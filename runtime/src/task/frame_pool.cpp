@@ -1,12 +1,27 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "frame_pool.hpp"
 
+#include <algorithm>
+
 namespace ramie::detail {
 
+frame_pool::slab* frame_pool::room_for_slab() {
+  if (slabs_.size() < slabs_per_page) {
+    slabs_.push_back(std::make_unique<slab>());
+    return slabs_.back().get();
+  }
+  if (slabs_in_last_page_ == slabs_per_page) {
+    pages_.reserve(pages_.size() + 1);
+    pages_.emplace_back(static_cast<slab*>(platform::take_huge_page()));
+    slabs_in_last_page_ = 0;
+  }
+  return ::new (pages_.back().get() + slabs_in_last_page_++) slab;
+}
+
 void frame_pool::grow() {
-  slabs_.reserve(slabs_.size() + 1);
-  batches_.reserve((slabs_.size() + 1) * frames_per_slab);
-  auto fresh = std::make_unique<slab>();
+  const std::size_t most = made_ + frames_per_slab;  // every frame given back alone
+  if (batches_.capacity() < most) batches_.reserve(std::max(most, 2 * batches_.capacity()));
+  slab* const fresh = room_for_slab();
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {
       fresh->frames[i].number = ++made_;
@@ -16,7 +31,6 @@ void frame_pool::grow() {
     batches_.push_back({&fresh->frames[at], frame_batch});
   }
   pooled_ += frames_per_slab;
-  slabs_.push_back(std::move(fresh));
 }
 
 fiber* frame_pool::take_batch(std::uint32_t& count) {

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <vector>
 
+#include <ramie/platform/big_memory.hpp>
+
 #include "frame.hpp"
 
 namespace ramie::detail {
@@ -42,11 +44,20 @@ class frame_pool {
   struct alignas(frame_bytes) slab {
     fiber frames[frames_per_slab];
   };
+  struct page_release {
+    void operator()(slab* first) const noexcept { platform::give_huge_page(first); }
+  };
+  static constexpr std::size_t slabs_per_page = platform::huge_page / sizeof(slab);
+
   void grow();
+  [[nodiscard]] slab* room_for_slab();
 
   scheduler* const owner_;
   mutable std::mutex mutex_;
+  // A pool that has filled a huge page grows by huge pages, slab by slab. Frames need no destructor.
   std::vector<std::unique_ptr<slab>> slabs_;
+  std::vector<std::unique_ptr<slab, page_release>> pages_;
+  std::size_t slabs_in_last_page_ = slabs_per_page;
   std::vector<batch> batches_;  // capacity is reserved by grow, so giving back never allocates
   std::uint32_t made_ = 0;
   std::size_t pooled_ = 0;

@@ -39,8 +39,28 @@ struct worker_desk {
   shelf nurseries;
 };
 
-// Null on a plain thread.
+}  // namespace ramie::detail
+
+// The only thread-local that fibers read (this_worker.cpp). Never by name: the compiler would keep its address, or its
+// value, across a switch to another thread.
+extern "C" {
+extern constinit thread_local ramie::detail::worker_desk* ramie_this_desk
+    [[gnu::visibility("hidden")]] [[gnu::tls_model("initial-exec")]];
+}
+
+namespace ramie::detail {
+
+// Null on a plain thread. Read anew each time: a volatile asm is neither repeated, nor merged with another, nor moved
+// across a switch, which is one too. Elsewhere a function that can't be inlined and hides what it returns.
+#if defined(__x86_64__) && defined(__linux__)
+[[nodiscard, gnu::always_inline]] inline worker_desk* this_desk() noexcept {
+  worker_desk* here;
+  asm volatile("movq ramie_this_desk@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(here));
+  return here;
+}
+#else
 [[nodiscard]] worker_desk* this_desk() noexcept;
+#endif
 
 struct whereabouts {
   worker_desk* desk = nullptr;

@@ -57,6 +57,9 @@ class live_count final : public waitable {
     return local_.get() + (shared - (shared & 1)) / 2;
   }
 
+  // Whether a fiber may still live; mostly told without a look at what others write. Owner only.
+  [[nodiscard]] bool any() const noexcept { return local_.get() > 0 || now() != 0; }
+
   // Joins. Owner only.
   bool try_complete(waiter&) override { return now() == 0; }
   bool publish(waiter& node) override {
@@ -102,7 +105,7 @@ class live_count final : public waitable {
   }
 
   platform::owned<std::int64_t> local_{0};
-  platform::atomic<std::int64_t> shared_{0};
+  alignas(64) platform::atomic<std::int64_t> shared_{0};  // others write it: not in the owner's cache line
   platform::spin_lock lock_;
   platform::atomic<bool> told_{false};
   waiter* joiner_ = nullptr;
