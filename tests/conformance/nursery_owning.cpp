@@ -314,6 +314,32 @@ TEST_CASE("a plain thread may wait for a task", "[conformance][nursery]") {
   });
 }
 
+TEST_CASE("any number may wait for one task", "[conformance][nursery]") {
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    std::atomic<int> seen{0};
+    ramie::run(with_workers(workers), [&] {
+      test::detail::gate door;
+      nursery n;
+      auto awaited = n.spawn([&] { test::wait_at(door); });
+      nursery waiting;
+      for (int i = 0; i < 20; ++i) {
+        waiting.spawn([&] {
+          awaited.wait();
+          seen.fetch_add(1);
+        });
+      }
+      waiting.spawn([&] {
+        for (int i = 0; i < 10; ++i) ramie::yield();
+        door.open();
+      });
+      waiting.join();
+      awaited.wait();
+      n.join();
+    });
+    CHECK(seen.load() == 20);
+  }
+}
+
 long peak_kilobytes() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);

@@ -4,7 +4,9 @@
 
 Each mutant names a file, a text in it, and what stands there instead. Mutants of the lock-free leaves are
 given to the explorer (tests/explore), mutants of the runtime to a short program with debug checks on
-(tests/mutants/probe.cpp). Survivors are failures; so is a text that is no longer found.
+(tests/mutants/probe.cpp), mutants of single files of the nurseries to another (nursery_probe.cpp), which is
+linked with the library of a build folder (argument, default build). Survivors are failures; so is a text that is no
+longer found.
 """
 import concurrent.futures
 import os
@@ -15,6 +17,7 @@ import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolve()
 CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
@@ -75,34 +78,58 @@ MUTANTS = [
                                                           "joiner_ = nullptr;\n      return;")], ["join_woken_by_accident"]),
     ("an end that does not count", LIVE, [("if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();",
                                            "if (shared_.load() == 3) tell_joiner();\n    shared_.fetch_sub(2);")], ["join_and_end"]),
+    ("in place whatever the scope (J2)", "nursery/src/nursery.cpp", [("if (at.innermost() == &n) {", "if (true) {")], "nursery"),
+    ("in place whoever it is (J6)", "runtime/src/sched/join.cpp", [(" || !f.home->inside(of)) return false;", ") return false;")], "nursery"),
+    ("in place without room (J7)", "runtime/src/sched/join.cpp", [("return left >= ", "return left >= 0 * ")], "nursery"),
+    ("the joiner's exceptions in sight", "runtime/src/sched/join.cpp", [("const bool unwinding = ", "const bool unwinding = false && ")], "nursery"),
+    ("a failure cancels nobody", "nursery/src/tasks.cpp", [("  home.cancel(std::move(why));\n", "")], "nursery"),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
 
+def mutated(text, edits):
+    for old, new in edits:
+        if text.count(old) == 0:
+            raise LookupError(f"text not found: {old[:60]!r}")
+        text = text.replace(old, new, 1)
+    return text
+
+
+# One changed file in front of the library, whose own copy of it is then not taken.
+def build_beside_library(file, edits, folder):
+    source = folder / pathlib.Path(file).name
+    source.write_text(mutated((TOP / file).read_text(), edits))
+    includes = [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include",
+                                        "nursery/internal", str(pathlib.Path(file).parent))]
+    return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants/nursery_probe.cpp"),
+                  str(BUILD / "libramie.a"), "-lboost_context"]
+
+
 def build_and_run(mutant, folder):
     name, file, edits, scenarios = mutant
+    program = folder / "program"
+    if scenarios == "nursery":
+        return judge(build_beside_library(file, edits, folder), program, [], 20)
     source, internal = folder / "src", folder / "internal"
     shutil.copytree(TOP / "runtime" / "src", source)
     shutil.copytree(TOP / "runtime" / "internal", internal)
     changed = (internal if file.startswith("ramie/") else source) / file
-    text = changed.read_text()
-    for old, new in edits:
-        if text.count(old) == 0:
-            return "STALE", f"text not found: {old[:60]!r}"
-        text = text.replace(old, new, 1)
-    changed.write_text(text)
+    changed.write_text(mutated(changed.read_text(), edits))
     common = CXX + ["-std=c++20", "-w", f"-I{source}", f"-I{internal}", f"-I{TOP}/runtime/include", f"-I{TOP}/platform/internal"]
-    program = folder / "program"
     if scenarios is not None:
         command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore"] + [str(p) for p in (TOP / "tests" / "explore").glob("*.cpp")]
     else:
         files = list(source.rglob("*.cpp")) + list((TOP / "platform" / "src").glob("*.cpp")) + [TOP / "tests" / "mutants" / "probe.cpp"]
         command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + ["-lboost_context"]
+    return judge(command, program, scenarios or [], 120)
+
+
+def judge(command, program, arguments, patience):
     built = subprocess.run(command + ["-pthread", "-o", str(program)], capture_output=True, text=True)
     if built.returncode != 0:
         return "BROKEN", built.stderr[-400:]
     try:
-        ran = subprocess.run([str(program)] + (scenarios or []), capture_output=True, text=True, timeout=120)
+        ran = subprocess.run([str(program)] + arguments, capture_output=True, text=True, timeout=patience)
     except subprocess.TimeoutExpired:
         return "KILLED", "hangs"
     if ran.returncode == 0:
@@ -113,11 +140,19 @@ def build_and_run(mutant, folder):
 
 def run(mutant):
     with tempfile.TemporaryDirectory() as folder:
-        return build_and_run(mutant, pathlib.Path(folder))
+        try:
+            return build_and_run(mutant, pathlib.Path(folder))
+        except LookupError as stale:
+            return "STALE", str(stale)
 
 
 def main():
     bad = 0
+    with tempfile.TemporaryDirectory() as folder:  # without a flaw the probe must pass
+        verdict, detail = judge(build_beside_library("nursery/src/nursery.cpp", [], pathlib.Path(folder)), pathlib.Path(folder) / "program", [], 60)
+    if verdict != "SURVIVED":
+        print(f"BROKEN    nursery_probe without a mutant: {detail}", flush=True)
+        bad += 1
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for mutant, (verdict, detail) in zip(MUTANTS, pool.map(run, MUTANTS)):
             print(f"{verdict:9} {mutant[0]}: {detail}", flush=True)

@@ -103,11 +103,11 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const 
     platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
     if (fits(*w, *f, of)) [[likely]] {
       w = scheduler::start_in_place(*w, *f, joiner, of);
-    } else if (turn_of_others) {
-      w = scheduler::yield_from_join(*w, joiner, f);
-    } else {
-      return {f, w};
+      continue;
     }
+    platform::annotate::hand_over(f);
+    if (!turn_of_others) return {f, w};
+    w = scheduler::yield_from_join(*w, joiner, f);
   }
   return {nullptr, w};
 }
