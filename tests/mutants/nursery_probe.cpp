@@ -100,14 +100,15 @@ int main() {
   o.workers = 1;
   o.elastic = false;
   ramie::run(o, [] {
-    nursery on_small_stacks;
-    on_small_stacks.spawn([] {
+    nursery n;
+    auto probe = n.spawn([] {
       join_inside_timeout();
       stranger_at_the_young_end();
       nest(2'000);
       unwinding_joiner();
       one_is_enough();
     });
-    on_small_stacks.join();
+    probe.get();  // on a stack of its own, smaller than this one
+    n.join();
   });
 }
