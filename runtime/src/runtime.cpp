@@ -29,10 +29,11 @@ void report_overflow(std::size_t promised) noexcept {
           ? std::snprintf(text, sizeof text, "ramie: fatal: stack overflow outside a fiber.\n")
           : std::snprintf(
                 text, sizeof text,
-                "ramie: fatal: stack overflow in fiber #%u '%s', spawned at %s:%u in %s, whose stack is %zu KiB. "
+                "ramie: fatal: stack overflow in fiber #%u%s%s%s, spawned at %s:%u in %s, whose stack is %zu KiB. "
                 "Give it more: options.stack_size, or the stack size of its spawn.\n",
-                f->number, name_in(f->record), f->site.get().file_name(), static_cast<unsigned>(f->site.get().line()),
-                f->site.get().function_name(), promised / 1024);
+                f->number, *name_in(f->record) != 0 ? " '" : "", name_in(f->record),
+                *name_in(f->record) != 0 ? "'" : "", f->site.get().file_name(),
+                static_cast<unsigned>(f->site.get().line()), f->site.get().function_name(), promised / 1024);
   const auto size = static_cast<std::size_t>(length) < sizeof text ? static_cast<std::size_t>(length) : sizeof text - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size);
 }
