@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include <ramie/platform/big_memory.hpp>
 
@@ -76,8 +77,14 @@ void task_store::add_run(unsigned size_class) {
   const std::size_t room = platform::huge_page - sizeof(run);
   const std::size_t bytes = huge ? room / bytes_of(size_class) * bytes_of(size_class)
                                  : std::clamp(held, first_run_bytes, largest_small_run_bytes);
-  void* const memory =
-      huge ? platform::take_huge_page() : ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+  void* memory = nullptr;
+  if (huge) {
+    memory = platform::take_huge_page();
+  } else if (bytes == first_run_bytes && spare_ != nullptr) {
+    memory = std::exchange(spare_, nullptr);
+  } else {
+    memory = ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+  }
   run* const fresh = ::new (memory) run{shelf.runs, bytes, huge};
   shelf.runs = fresh;
   shelf.bump = fresh->begin();
@@ -127,6 +134,8 @@ void task_store::clear_slowly(bool results) noexcept {
         if (r == &first_small_ || r == &first_medium_) continue;
         if (r->huge) {
           platform::give_huge_page(r);
+        } else if (r->bytes == first_run_bytes && spare_ == nullptr) {
+          spare_ = r;
         } else {
           ::operator delete(r, std::align_val_t(alignof(run)));
         }

@@ -26,7 +26,10 @@ struct reserved_block {
 class task_store {
  public:
   task_store() noexcept { forget_all(); }
-  ~task_store() { clear(false); }
+  ~task_store() {
+    clear(false);
+    ::operator delete(spare_, std::align_val_t(alignof(run)));
+  }
   task_store(const task_store&) = delete;
   task_store& operator=(const task_store&) = delete;
 
@@ -157,7 +160,8 @@ class task_store {
   solo* solos_ = nullptr;
   std::uint64_t solo_count_ = 0;
   std::uint64_t solo_ended_at_last_look_ = 0;
-  bool grown_ = false;  // something came from the heap
+  bool grown_ = false;    // something came from the heap
+  run* spare_ = nullptr;  // a first run kept for the next nursery
   built_in<4, 0> first_small_;
   built_in<2, 1> first_medium_;
 };
