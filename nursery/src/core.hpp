@@ -50,12 +50,20 @@ struct recorded_failure {
   bool received;
 };
 
+// An object of n.make, to be destroyed at the end.
+struct made_object {
+  made_object* older = nullptr;
+  void* object = nullptr;
+  void (*destroy)(void*) noexcept = nullptr;
+};
+
 // What few nurseries need.
 struct nursery_more {
   std::mutex mutex;  // failures, store, made
   std::vector<recorded_failure> failures;
-  task_store store;  // for descendants that spawn
-  arena made;
+  task_store store;                 // for descendants that spawn
+  arena room;                       // of made objects
+  made_object* youngest = nullptr;  // made object
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
   deadline_entry deadline;

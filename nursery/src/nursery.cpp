@@ -21,15 +21,21 @@ void cancel_on_stop::operator()() const noexcept {
   home->cancel({cancel_kind::requested, "asked to stop by a stop token", where});
 }
 
-making::making(nursery_core& n) : home_(n), room_(n.need_more().made) {
+room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
   if (kinship_to(n, look_around()) == kinship::none) {
     throw usage_error("ramie: make() in a nursery from outside its tree. Only its owner and its live descendants may.");
   }
-  home_.has_more()->mutex.lock();
+  nursery_more& more = n.need_more();
+  std::lock_guard hold(more.mutex);
+  auto* const note = ::new (more.room.allocate(sizeof(made_object), alignof(made_object))) made_object;
+  return {more.room.allocate(bytes, alignment), note};
 }
 
-making::~making() {
-  home_.has_more()->mutex.unlock();
+void adopt_made(nursery_core& n, const room_for_object& room, void (*destroy)(void*) noexcept) noexcept {
+  nursery_more& more = *n.has_more();
+  std::lock_guard hold(more.mutex);
+  *room.note = {more.youngest, room.at, destroy};
+  more.youngest = room.note;
 }
 
 namespace {
@@ -123,7 +129,10 @@ void report_what_is_left(nursery_more& more) noexcept {
   nursery_more* const more = n.has_more();
   report_what_is_left(*more);
   more->store.clear(results);
-  more->made.clear();
+  while (made_object* const last = more->youngest) {
+    more->youngest = last->older;
+    last->destroy(last->object);
+  }
   n.more.store(nullptr, std::memory_order_relaxed);
   delete more;
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
@@ -194,6 +203,8 @@ nursery::~nursery() {
   if (!n.joined) [[unlikely]]
     detail::end_without_join(n);
   const auto at = detail::look_around();
+  if (at.self == nullptr || at.self != n.opened_by.get()) [[unlikely]]
+    platform::fatal("a nursery was not destroyed by the fiber that opened it.");
   if (n.is_open()) [[unlikely]]
     n.close(at);  // joined from within another scope, or just now
   detail::recycle(n, at);

@@ -235,7 +235,10 @@ void await_task(const task_handle& handle) {
   task_end end(*handle.home, *handle.record);
   task_waiter node;
   node.task = handle.record;
-  (void)fiber_wait_youngest_first(end, node, why);
+  // Whoever ended a former task in this block may still be telling its getters, and wake us by mistake.
+  do {
+    (void)fiber_wait_youngest_first(end, node, why);
+  } while (!has_finished(*handle.record));
 }
 
 bool task_done(const task_handle& handle) {

@@ -410,6 +410,41 @@ TEST_CASE("stop tokens are produced and accepted", "[conformance][nursery][cance
   CHECK(late == 2);
 }
 
+// The callback runs on the thread that cancels; it must not hold up the owner, nor the clock.
+TEST_CASE("a stop callback may wait for the nursery to end", "[conformance][nursery][cancel]") {
+  std::atomic<int> ended{0}, called{0};
+  ramie::manual_clock clock;
+  auto o = with_workers(2);
+  o.clock = &clock;
+  ramie::run(o, [&] {
+    nursery others;
+    std::atomic<bool> ready{false};
+    others.spawn([&] {
+      while (!ready.load()) ramie::yield();
+      clock.advance(2s);
+    });
+    {
+      gate never;
+      nursery n;
+      std::stop_callback wait_for_it(n.get_stop_token(), [&] {
+        (void)ramie::with_timeout(1h, [] { ramie::check_cancelled(); });  // uses the clock's runtime again
+        called.fetch_add(1);
+      });
+      n.cancel_after(1s);
+      n.spawn([&] {
+        ready.store(true);
+        test::wait_at(never);
+      });
+      n.join();
+      ended.fetch_add(1);
+      while (called.load() == 0) ramie::yield();
+    }
+    others.join();
+  });
+  CHECK(ended.load() == 1);
+  CHECK(called.load() == 1);
+}
+
 TEST_CASE("shutdown asks, waits, cancels and names the stragglers", "[conformance][nursery][shutdown]") {
   ramie::manual_clock clock;
   auto o = with_workers(2);

@@ -174,6 +174,29 @@ TEST_CASE("scope-lifetime objects die after the children, youngest first", "[con
   CHECK(gone.entries() == std::vector<int>{100, 0, 3, 2, 1});
 }
 
+TEST_CASE("scope-lifetime objects may make others, wait, or fail to be made", "[conformance][nursery]") {
+  test::census people;
+  int value = 0;
+  ramie::run(with_workers(2), [&] {
+    struct parent {
+      int& child;
+      parent(nursery& n, int v) : child(n.make<int>(v)) { ramie::yield(); }
+    };
+    struct stillborn {
+      test::citizen counted;
+      explicit stillborn(test::census& c) : counted(c) { throw std::runtime_error("no"); }
+    };
+    nursery n;
+    n.spawn([&] { n.make<test::citizen>(people); });
+    value = n.make<parent>(n, 5).child;
+    CHECK_THROWS_AS(n.make<stillborn>(people), std::runtime_error);
+    n.join();
+  });
+  CHECK(value == 5);
+  CHECK(people.made.load() == 2);
+  CHECK(people.alive() == 0);
+}
+
 TEST_CASE("descendants may spawn into an outer nursery, also while it is joined", "[conformance][nursery]") {
   for (const unsigned workers : {1u, 2u, 4u}) {
     std::atomic<int> ran{0};

@@ -59,19 +59,14 @@ struct task_maker {
 // On failure nothing has happened. Throws what construct throws, usage_error, std::bad_alloc.
 [[nodiscard]] task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how);
 
-// n.make: room for the object, under a lock until it is adopted or given up.
-class making {
- public:
-  explicit making(nursery_core& n);
-  ~making();
-  making(const making&) = delete;
-  making& operator=(const making&) = delete;
-  [[nodiscard]] arena& room() noexcept { return room_; }
-
- private:
-  nursery_core& home_;
-  arena& room_;
+// n.make: room for an object and for the note that it is to be destroyed. The object is made without any lock.
+struct made_object;
+struct room_for_object {
+  void* at;
+  made_object* note;
 };
+[[nodiscard]] room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment);
+void adopt_made(nursery_core& n, const room_for_object& room, void (*destroy)(void*) noexcept) noexcept;
 
 template <class T>
 concept not_a_site = !std::same_as<std::remove_cvref_t<T>, source_location>;
@@ -164,8 +159,10 @@ class nursery {
   // cancellation point. Throws std::bad_alloc, usage_error like spawn, and what T's constructor throws.
   template <class T, class... Args>
   T& make(Args&&... args) {
-    ::ramie::detail::making under_lock(*core_);
-    return under_lock.room().make<T>(std::forward<Args>(args)...);
+    const auto room = ::ramie::detail::make_room(*core_, sizeof(T), alignof(T));
+    T* const made = ::new (room.at) T(std::forward<Args>(args)...);
+    ::ramie::detail::adopt_made(*core_, room, [](void* object) noexcept { static_cast<T*>(object)->~T(); });
+    return *made;
   }
 
   // Whether it was cancelled, or asked to shut down. Any fiber of the tree.

@@ -89,32 +89,28 @@ cancel_scope* cancel_scope::effective_below(cancel_scope* from, const cancel_sco
   return outermost;
 }
 
-bool cancel_scope::cancel(cancel_reason reason) noexcept {
+bool cancel_scope::cancel_and_unpin(cancel_reason reason) noexcept {
   std::shared_ptr<const cancel_reason> shared;
   try {
     shared = std::make_shared<const cancel_reason>(std::move(reason));
   } catch (const std::bad_alloc&) {
     shared = scheduler_->unexplained;
   }
-  // The owner may wake, unwind and close this scope while we still sweep: it waits for the pin.
-  pins_.fetch_add(1, std::memory_order_relaxed);
-  const bool first = cancel_once(std::move(shared));
-  pins_.fetch_sub(1, std::memory_order_release);
+  cancel_scope* to_stop = nullptr;
+  const bool first = cancel_once(std::move(shared), to_stop);
+  pins_.fetch_sub(1, std::memory_order_release);  // the owner may have unwound: it waits for this
+  stop_all(to_stop);
   return first;
 }
 
-bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept {
-  cancel_scope* to_stop = nullptr;
-  {
-    std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
-    if (requested_.load(std::memory_order_relaxed)) return false;
-    reason_ = std::move(shared);
-    requested_.store(true, std::memory_order_release);                 // 1
-    scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    sweep(to_stop);  // 3
-  }
-  stop_all(to_stop);
+bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept {
+  std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
+  if (requested_.load(std::memory_order_relaxed)) return false;
+  reason_ = std::move(shared);
+  requested_.store(true, std::memory_order_release);                 // 1
+  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  sweep(to_stop);  // 3
   return true;
 }
 

@@ -30,13 +30,13 @@ void timekeeper::stop() noexcept {
 }
 
 void timekeeper::add(deadline_entry& entry) {
-  std::lock_guard hold(mutex_);
+  std::unique_lock hold(mutex_);
   if (manual_ == nullptr && !thread_.joinable()) thread_ = std::thread([this] { run(); });
   heap_.push_back(&entry);
   put(heap_.size() - 1, entry);
   sift_up(entry.at);
   if (manual_ != nullptr) {
-    carry_out_due();
+    carry_out_due(hold);
   } else if (entry.at == 0) {
     changed_.notify_all();
   }
@@ -56,14 +56,15 @@ void timekeeper::remove(deadline_entry& entry) noexcept {
 }
 
 void timekeeper::time_passed() noexcept {
-  std::lock_guard hold(mutex_);
-  carry_out_due();
+  std::unique_lock hold(mutex_);
+  carry_out_due(hold);
 }
 
 void timekeeper::run() noexcept {
   std::unique_lock hold(mutex_);
   while (!stopping_) {
-    carry_out_due();
+    carry_out_due(hold);
+    if (stopping_) return;
     if (heap_.empty()) {
       changed_.wait(hold);
     } else {
@@ -72,7 +73,7 @@ void timekeeper::run() noexcept {
   }
 }
 
-void timekeeper::carry_out_due() noexcept {
+void timekeeper::carry_out_due(std::unique_lock<std::mutex>& hold) noexcept {
   while (!heap_.empty() && heap_.front()->when <= clock_.now()) {
     deadline_entry& due = *heap_.front();
     due.at = deadline_entry::none;
@@ -82,7 +83,12 @@ void timekeeper::carry_out_due() noexcept {
       put(0, last);
       sift_down(0);
     }
-    due.target->cancel({cancel_kind::deadline, {}, due.where, 0, {}, {}});
+    cancel_scope& target = *due.target;
+    const source_location where = due.where;
+    target.pin();
+    hold.unlock();
+    target.cancel_and_unpin({cancel_kind::deadline, {}, where, 0, {}, {}});
+    hold.lock();
   }
 }
 

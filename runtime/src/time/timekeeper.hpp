@@ -3,9 +3,9 @@
 // starts with the first deadline; with a manual clock there is none, and whoever advances the clock carries
 // the deadlines out. (The timer wheel replaces this.)
 //
-// An entry lives with the scope it cancels, whose owner adds and removes it. A deadline is carried out under
-// the mutex: once remove() has returned, nobody touches entry or scope any more. Lock order: this mutex, then the
-// runtime's cancel mutex.
+// An entry lives with the scope it cancels, whose owner adds and removes it. Once remove() has returned nobody touches
+// the entry any more. A scope whose time has come is pinned under the mutex and cancelled without it: callbacks of
+// stop tokens may do anything. It is not closed before that.
 #pragma once
 
 #include <condition_variable>
@@ -37,7 +37,7 @@ class timekeeper final : platform::clock_listener {
  private:
   void time_passed() noexcept override;
   void run() noexcept;
-  void carry_out_due() noexcept;
+  void carry_out_due(std::unique_lock<std::mutex>& hold) noexcept;
   void sift_up(std::size_t at) noexcept;
   void sift_down(std::size_t at) noexcept;
   void put(std::size_t at, deadline_entry& entry) noexcept;

@@ -102,7 +102,14 @@ class cancel_scope : private scope_link {
 
   // Any thread that knows the scope is open. The first reason stands; later ones change nothing.
   // Returns whether this call was the first.
-  bool cancel(cancel_reason reason) noexcept;
+  bool cancel(cancel_reason reason) noexcept {
+    pin();
+    return cancel_and_unpin(std::move(reason));
+  }
+  // In two steps, for who knows that it is open only now: it is not closed before the second one. Callbacks of stop
+  // tokens are called without the pin: they may wait for the owner.
+  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
+  bool cancel_and_unpin(cancel_reason reason) noexcept;
 
   // The owner: `source` is asked to stop when this scope, or one it is inside of, is cancelled. It must stay
   // where it is until the scope is closed.
@@ -142,7 +149,7 @@ class cancel_scope : private scope_link {
   friend void look_at_scopes(fiber& f, std::uint64_t epoch);
   void forget_reason() noexcept;
   void link_into_parents() noexcept;
-  bool cancel_once(std::shared_ptr<const cancel_reason> shared) noexcept;
+  bool cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;
   static void stop_all(cancel_scope* first) noexcept;
 
