@@ -22,6 +22,9 @@ void cancel_on_stop::operator()() const noexcept {
 }
 
 room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
+  if (n.joined && n.opened_by.get() == look_around().self) {
+    throw usage_error("ramie: make() in a nursery after its join(). Open another nursery.");
+  }
   if (kinship_to(n, look_around()) == kinship::none) {
     throw usage_error("ramie: make() in a nursery from outside its tree. Only its owner and its live descendants may.");
   }
@@ -136,10 +139,9 @@ void report_what_is_left(nursery_more& more) noexcept {
   n.more.store(nullptr, std::memory_order_relaxed);
   delete more;
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
-  n.asked_to_stop.store(false, std::memory_order_relaxed);
 }
 
-RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
+RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
   while (n.visitors.load(std::memory_order_acquire) != 0) ::sched_yield();              // 3
@@ -151,7 +153,8 @@ RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
   n.spawned_by_owner.set(0);
   n.joined = false;
   n.opened_by.set(nullptr);
-  give_core(at, n);
+  n.asked_to_stop.store(false, std::memory_order_relaxed);
+  give_core(look_around(), n);  // destructors may have waited, and come back elsewhere
 }
 
 [[gnu::noinline]] void end_without_join(nursery_core& n) noexcept {
@@ -163,6 +166,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n, const whereabouts& at) noexcept {
     n.cancel({cancel_kind::requested, "its nursery ended without a join()", n.site()});
     (void)await_all(n, at);
   }
+  n.joined = true;  // destructors of what it owns find it closed
   end_triggers(n);
   // The `cancelled` that unwinds the owner carries the failure that caused it.
   if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.reason()->cause != nullptr) (void)first_failure(n);
@@ -207,7 +211,7 @@ nursery::~nursery() {
     platform::fatal("a nursery was not destroyed by the fiber that opened it.");
   if (n.is_open()) [[unlikely]]
     n.close(at);  // joined from within another scope, or just now
-  detail::recycle(n, at);
+  detail::recycle(n);
 }
 
 void nursery::join() {
@@ -218,12 +222,16 @@ void nursery::join() {
   if (n.has_more() != nullptr) [[unlikely]]
     detail::end_triggers(n);
   const bool innermost = at.innermost() == &n;
-  if (innermost) n.close(at);
+  if (innermost) {
+    n.close(at);
+  } else {
+    n.end_early();
+  }
   if (n.has_more() != nullptr) [[unlikely]] {
     if (auto failed = detail::first_failure(n)) std::rethrow_exception(std::move(failed));
   }
   if (detail::face_of(*at.self).seen_epoch.get() == at.desk->cancel_epoch->load(std::memory_order_acquire)) return;
-  if (innermost || !n.cancel_requested()) check_cancelled();
+  check_cancelled();
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {

@@ -142,8 +142,7 @@ task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, co
   bool counted = false;
   try {
     task = maker.construct(room.at, room.origin, parts);
-    if (at.desk->current.get() != at.self) [[unlikely]]  // a constructor that waits may come back elsewhere
-      at = look_around();
+    at.desk = this_desk();  // a constructor that waits may come back elsewhere
     if (!how.name.empty()) [[unlikely]]
       name_fiber(*task, how.name);
     count_in(n, by_owner);
@@ -257,6 +256,11 @@ void rethrow_failure(const task_handle& handle) {
   for (const cancel_scope* s = handle.home; s != nullptr; s = s->parent()) {
     if (s->cancel_requested()) throw s->make_exception(s);
   }
+  cancelled_on_its_own();
+}
+
+void cancelled_on_its_own() {
+  check_cancelled();
   throw cancelled(std::make_shared<const cancel_reason>(
                       cancel_reason{cancel_kind::requested, "the task was cancelled by a scope of its own"}),
                   nullptr);

@@ -276,7 +276,8 @@ TEST_CASE("deadlines: each catches its own, the nearest wins", "[conformance][nu
     const auto reference = ramie::with_deadline(ramie::now() + 1s, [&]() -> int& { return here; });
     said.push_back(&reference->get() == &here ? "reference" : "copy");
     const bool expired = ramie::with_timeout(-1s, [] { ramie::check_cancelled(); });
-    said.push_back(expired ? "late" : "expired");
+    const bool long_ago = ramie::with_timeout(std::chrono::hours::min(), [] { ramie::check_cancelled(); });
+    said.push_back(expired || long_ago ? "late" : "expired");
   });
   CHECK(said == std::vector<std::string>{"a second is almost over", "inner timed out", "value", "outer timed out",
                                          "reference", "expired"});
@@ -357,6 +358,122 @@ TEST_CASE("many deadlines come in order", "[conformance][nursery][deadline]") {
   const auto seen = order.entries();
   CHECK(seen.size() == 500 - 72);
   CHECK(std::is_sorted(seen.begin(), seen.end()));
+}
+
+// The deadline comes at any moment of the join: whenever it does, the join ends.
+TEST_CASE("a deadline reaches a join that is about to park", "[conformance][nursery][deadline]") {
+  int ended = 0;
+  const int rounds = test::scaled(300, 40);
+  for (int round = 0; round < rounds; ++round) {
+    ramie::manual_clock clock;
+    auto o = with_workers(2);
+    o.clock = &clock;
+    std::atomic<bool> in_scope{false};
+    std::thread hand([&] {
+      test::until([&] { return in_scope.load(); });
+      for (int i = 0; i < round; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      clock.advance(2s);
+    });
+    ramie::run(o, [&] {
+      gate until_timeout;
+      nursery n;
+      n.spawn([&] { test::wait_at(until_timeout); });
+      const bool in_time = ramie::with_timeout(1s, [&] {
+        in_scope.store(true);
+        n.join();
+      });
+      ended += !in_time;
+      until_timeout.open();
+      n.join();
+    });
+    hand.join();
+  }
+  CHECK(ended == rounds);
+}
+
+TEST_CASE("a nursery joined from within an inner scope cancels nobody any more", "[conformance][nursery][cancel]") {
+  int after = 0;
+  ramie::run(with_workers(1), [&] {
+    nursery n;
+    n.spawn([] { throw std::runtime_error("once"); });
+    (void)ramie::with_timeout(1h, [&] {
+      try {
+        n.join();
+      } catch (const std::runtime_error&) {
+        ++after;
+      }
+      ramie::yield();  // n's failure has been received: its cancellation is over
+      ++after;
+    });
+    ramie::yield();
+    ++after;
+    if (!n.cancel()) ++after;
+  });
+  CHECK(after == 4);
+}
+
+TEST_CASE("a new nursery remembers nothing of the one before", "[conformance][nursery][shutdown]") {
+  bool closing = true, stopped = true;
+  std::size_t live = 99;
+  ramie::run(with_workers(1), [&] {
+    {
+      nursery a;
+      a.spawn([] {});
+      (void)a.shutdown(1s);
+      a.join();
+    }
+    {
+      nursery c;
+      c.cancel();
+    }
+    nursery b;
+    closing = b.closing();
+    stopped = b.get_stop_token().stop_requested();
+    live = b.live_fibers();
+    ramie::check_cancelled();
+    b.join();
+  });
+  CHECK_FALSE(closing);
+  CHECK_FALSE(stopped);
+  CHECK(live == 0);
+}
+
+TEST_CASE("what a cancelled child leaves behind is cleaned up as that fiber", "[conformance][nursery][cancel]") {
+  static ramie::fiber_local<int> other;
+  struct uses_another {
+    int* seen = nullptr;
+    uses_another() = default;
+    uses_another(const uses_another&) = default;
+    ~uses_another() {
+      if (seen != nullptr) *seen += 1 + other.get();
+    }
+  };
+  static ramie::fiber_local<uses_another, ramie::inherit::yes> heirloom;
+  struct waits_when_it_goes {
+    bool armed = true;
+    waits_when_it_goes() = default;
+    waits_when_it_goes(waits_when_it_goes&& from) noexcept : armed(std::exchange(from.armed, false)) {}
+    ~waits_when_it_goes() {
+      if (!armed) return;
+      ramie::shield s;
+      ramie::yield();
+    }
+  };
+  int seen = 0, ran = 0;
+  ramie::run(with_workers(1), [&] {
+    nursery n;
+    n.spawn([&] {
+      heirloom->seen = &seen;
+      nursery inner;
+      inner.cancel();
+      for (int i = 0; i < 5; ++i) inner.spawn([&ran, w = waits_when_it_goes()] { ++ran; });
+      inner.join();
+      heirloom->seen = nullptr;
+    });
+    n.join();
+  });
+  CHECK(ran == 0);
+  CHECK(seen == 5);
 }
 
 TEST_CASE("stop tokens are produced and accepted", "[conformance][nursery][cancel]") {

@@ -274,6 +274,29 @@ TEST_CASE("join_all gives every result or the first failure", "[conformance][nur
   CHECK(text == "one of them");
 }
 
+TEST_CASE("join_all of a function that cancels itself", "[conformance][nursery][gather]") {
+  int thrown = 0;
+  ramie::run(with_workers(1), [&] {
+    const auto cancels_itself = [] {
+      nursery n;
+      n.cancel();
+      ramie::check_cancelled();
+      return 1;
+    };
+    try {
+      (void)ramie::join_all(cancels_itself, [] { return 2; });
+    } catch (const cancelled&) {
+      ++thrown;
+    }
+    try {
+      (void)ramie::try_join_all(cancels_itself);
+    } catch (const cancelled&) {
+      ++thrown;
+    }
+  });
+  CHECK(thrown == 2);
+}
+
 TEST_CASE("try_join_all lets everybody finish", "[conformance][nursery][gather]") {
   int sum = 0, failures = 0;
   std::string text;

@@ -174,6 +174,45 @@ TEST_CASE("scope-lifetime objects die after the children, youngest first", "[con
   CHECK(gone.entries() == std::vector<int>{100, 0, 3, 2, 1});
 }
 
+TEST_CASE("an ending nursery is closed for the destructors of what it owns", "[conformance][nursery][misuse]") {
+  int refused = 0;
+  bool waited = false;
+  ramie::run(with_workers(2), [&] {
+    struct late {
+      nursery& home;
+      int& count;
+      bool& done;
+      late(nursery& n, int& c, bool& d) : home(n), count(c), done(d) {}
+      ~late() {
+        try {
+          home.spawn([] {});
+        } catch (const usage_error&) {
+          ++count;
+        }
+        try {
+          home.make<int>(1);
+        } catch (const usage_error&) {
+          ++count;
+        }
+        nursery of_its_own;
+        of_its_own.spawn([] { ramie::yield(); });
+        of_its_own.join();
+        done = true;
+      }
+    };
+    {
+      nursery n;
+      n.make<late>(n, refused, waited);
+      n.spawn([] { ramie::yield(); });
+    }
+    nursery next;
+    next.spawn([] {});
+    next.join();
+  });
+  CHECK(refused == 2);
+  CHECK(waited);
+}
+
 TEST_CASE("scope-lifetime objects may make others, wait, or fail to be made", "[conformance][nursery]") {
   test::census people;
   int value = 0;

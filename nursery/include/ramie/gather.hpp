@@ -86,6 +86,13 @@ outcome<kept_t<F>> call_and_report(F& f) {
   }
 }
 
+// A child that was cancelled by a scope of its own leaves its slot empty, and the nursery joins all the same.
+template <class T>
+T taken_from(std::optional<T>& slot) {
+  if (!slot) cancelled_on_its_own();
+  return std::move(*slot);
+}
+
 // One child per function, results into slots that outlive them.
 template <class Call, class Slot, class F>
 void gather_one(nursery& n, Call& call, Slot& slot, F& f, source_location site) {
@@ -96,7 +103,7 @@ template <std::size_t... I, class Call, class... F>
 auto gather(std::index_sequence<I...>, Call call, source_location site, F&... f) {
   std::tuple<std::optional<decltype(call(f))>...> slots;
   with_nursery([&](nursery& n) { (gather_one(n, call, std::get<I>(slots), f, site), ...); }, site);
-  return std::tuple(std::move(*std::get<I>(slots))...);
+  return std::tuple(taken_from(std::get<I>(slots))...);
 }
 
 template <class Call, class Range>
@@ -111,7 +118,7 @@ auto gather_range(Call call, source_location site, Range& all) {
       site);
   std::vector<result> results;
   results.reserve(slots.size());
-  for (auto& slot : slots) results.push_back(std::move(*slot));
+  for (auto& slot : slots) results.push_back(taken_from(slot));
   return results;
 }
 
@@ -139,7 +146,7 @@ struct race_result {
     n.spawn([this, &n, &f] { run(n, f); }, site);
   }
   T announce() {
-    if (!first) throw usage_error("ramie: a race that nobody finished: no function, or each cancelled itself.");
+    if (!first) cancelled_on_its_own();
     return std::move(*first).value();
   }
 };
@@ -204,6 +211,7 @@ template <std::ranges::forward_range Range>
 requires std::invocable<std::ranges::range_reference_t<Range>>
 auto race(Range&& all, source_location site = source_location::current()) {
   using result = ::ramie::detail::kept_t<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
+  if (std::ranges::empty(all)) throw usage_error("ramie: a race without a function to run.");
   ::ramie::detail::race_result<result> contest;
   with_nursery(
       [&](nursery& n) {

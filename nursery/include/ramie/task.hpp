@@ -22,6 +22,7 @@ void value_taken(const task_handle& handle);      // throws usage_error if it wa
 [[nodiscard]] bool task_done(const task_handle& handle);
 void drop_task(const task_handle& handle) noexcept;
 [[noreturn]] void no_such_task();
+[[noreturn]] void cancelled_on_its_own();  // throws `cancelled`
 
 }  // namespace ramie::detail
 

@@ -46,6 +46,7 @@ template <class Rep, class Period>
 [[nodiscard]] std::chrono::steady_clock::time_point time_after(std::chrono::duration<Rep, Period> limit) noexcept {
   using clock = std::chrono::steady_clock;
   const auto start = now();
+  if (!(limit > std::chrono::duration<Rep, Period>::zero())) return start;
   const std::chrono::duration<double> room = clock::time_point::max() - start;
   if (std::chrono::duration<double>(limit) >= room * 0.999) return clock::time_point::max();
   return start + std::chrono::ceil<clock::duration>(limit);

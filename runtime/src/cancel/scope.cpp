@@ -63,8 +63,14 @@ void cancel_scope::close() noexcept {
   owner_ = nullptr;
 }
 
+void cancel_scope::end_early() noexcept {
+  over_.store(true, std::memory_order_relaxed);
+  if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
+}
+
 void cancel_scope::forget_reason() noexcept {
   requested_.store(false, std::memory_order_relaxed);
+  over_.store(false, std::memory_order_relaxed);
   owner_told_ = false;
   reason_.reset();
 }
@@ -74,7 +80,7 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
   cancel_scope* s = from;
   for (; s != nullptr && s->role_ != role::shield; s = s->parent_) {
     if (s->clean_at_.load(std::memory_order_acquire) == epoch) break;  // all clean from here up
-    if (s->cancel_requested()) outermost = s;
+    if (s->cancels()) outermost = s;
   }
   if (outermost != nullptr) return outermost;
   for (cancel_scope* c = from; c != s; c = c->parent_) c->clean_at_.store(epoch, std::memory_order_release);
@@ -84,7 +90,7 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
 cancel_scope* cancel_scope::effective_below(cancel_scope* from, const cancel_scope& limit) noexcept {
   cancel_scope* outermost = nullptr;
   for (cancel_scope* s = from; s != &limit && s != nullptr && s->role_ != role::shield; s = s->parent_) {
-    if (s->cancel_requested()) outermost = s;
+    if (s->cancels()) outermost = s;
   }
   return outermost;
 }
@@ -105,7 +111,7 @@ bool cancel_scope::cancel_and_unpin(cancel_reason reason) noexcept {
 
 bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept {
   std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
-  if (requested_.load(std::memory_order_relaxed)) return false;
+  if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) return false;
   reason_ = std::move(shared);
   requested_.store(true, std::memory_order_release);                 // 1
   scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2

@@ -40,19 +40,17 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& 
   const bool unwinding = put_aside.caught != nullptr || put_aside.uncaught != 0;
   const auto below = platform::annotate::this_thread();
   platform::annotate::hand_over(&f);  // what the joiner has done happens before the child, truly
-  worker* w = &at_start;
-  if (begin(at_start, f, &of)) {
-    if (unwinding) [[unlikely]]
-      *at_start.exceptions = {nullptr, 0};
-    platform::annotate::begin_fiber(&f);
-    const fiber_end how = run_body(f);
-    w = this_worker();
-    const bool last = conclude(*w, f, how, &of);
-    platform::annotate::end_fiber(&f, below);
-    if (last) w->frames.give(&f, w->sched.frames);
-    if (unwinding) [[unlikely]]
-      *w->exceptions = put_aside;
-  }
+  const bool wanted = begin(at_start, f);
+  if (unwinding) [[unlikely]]
+    *at_start.exceptions = {nullptr, 0};
+  platform::annotate::begin_fiber(&f);
+  const fiber_end how = run_body(f, wanted);
+  worker* const w = this_worker();
+  const bool last = conclude(*w, f, how, &of);
+  platform::annotate::end_fiber(&f, below);
+  if (last) w->frames.give(&f, w->sched.frames);
+  if (unwinding) [[unlikely]]
+    *w->exceptions = put_aside;
   w->current.set(&joiner);
   return w;
 }

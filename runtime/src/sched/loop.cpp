@@ -80,15 +80,15 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
       return {step::switch_away, nullptr, roomy};
     }
     f->word.runnable_to_running();
-    discard(w, *f, discard_cause::no_stack, nullptr);
+    fail_to_start(w, *f);
   }
 }
 
 // Calls a fresh fiber on this very stack. It may leave and come back on another worker.
 RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f) noexcept {
-  if (!begin(at_start, f, nullptr)) return &at_start;
+  const bool wanted = begin(at_start, f);
   platform::annotate::begin_fiber(&f);
-  const fiber_end how = run_body(f);
+  const fiber_end how = run_body(f, wanted);
   worker* const w = this_worker();
   const bool last = conclude(*w, f, how, nullptr);
   platform::annotate::end_fiber(&f, w->identity);
@@ -101,16 +101,17 @@ void ended_inside_a_scope(const fiber& f) noexcept {
                   describe(f).c_str());
 }
 
-void scheduler::discard(worker& w, fiber& f, discard_cause why, const cancel_scope* joiner) noexcept {
+// There is no stack for it, and this is the scheduler's own: nothing here may wait.
+void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
   w.count.discarded.add(1);
   w.current.set(nullptr);
   const fiber_ops& ops = *f.ops;
   fiber_record& record = *f.record;
   cancel_scope& home = *f.home;
-  ops.discard(record, why);
+  ops.discard(record, discard_cause::no_stack);
   drop_extras(record);
   const auto result = f.word.finish(lifecycle::cancelled);
-  ops.retire(record, home, joiner);
+  ops.retire(record, home, nullptr);
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
 }
 

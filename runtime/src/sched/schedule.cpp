@@ -65,10 +65,13 @@ std::uint8_t class_or_default(const scheduler& sched, std::size_t stack_size) {
 
 void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                 std::size_t stack_size, source_location site) {
-  worker& w = static_cast<worker&>(*at.desk);
-  const auto size_class = class_or_default(w.sched, stack_size);
-  if (at.self->record->extras != nullptr) [[unlikely]]
+  worker_desk* desk = at.desk;
+  const auto size_class = class_or_default(*desk->runs_in, stack_size);
+  if (at.self->record->extras != nullptr) [[unlikely]] {
     inherit_locals(*at.self->record, record);
+    desk = this_desk();  // a copy constructor that waits may come back elsewhere
+  }
+  worker& w = static_cast<worker&>(*desk);
   fiber* const f = w.frames.take(w.sched.frames);
   prepare(*f, ops, record, scope, size_class, site);
   // What the spawner has found clean is clean for a child of its innermost scope.

@@ -153,9 +153,9 @@ class scheduler {
   };
   [[nodiscard]] static plan next_plan(worker& w) noexcept;
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
-  [[nodiscard]] static bool begin(worker& w, fiber& f, const cancel_scope* joiner) noexcept;
+  [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
-  static void discard(worker& w, fiber& f, discard_cause why, const cancel_scope* joiner) noexcept;
+  static void fail_to_start(worker& w, fiber& f) noexcept;
   static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
   static void arrive(platform::thread_anchor* here) noexcept;
   static void commit_park(worker& w, fiber& f) noexcept;

@@ -10,17 +10,18 @@ namespace ramie::detail {
 
 [[noreturn]] void ended_inside_a_scope(const fiber& f) noexcept;
 
-RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f, const cancel_scope* joiner) noexcept {
+// From here on the stack is the fiber's. False: it was cancelled before it started.
+RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
   f.word.runnable_to_running();
+  w.current.set(&f);
   const auto epoch = w.sched.cancel_epoch.load(std::memory_order_acquire);
   if (f.seen_epoch.get() != epoch) [[unlikely]] {
     if (cancel_scope::effective(f.scope, epoch) != nullptr) {
-      discard(w, f, discard_cause::cancelled, joiner);
+      w.count.discarded.add(1);
       return false;
     }
     f.seen_epoch.set(epoch);
   }
-  w.current.set(&f);
   w.count.started.add(1);
   return true;
 }
@@ -45,10 +46,15 @@ RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how, const
   return result.last_reference;
 }
 
-// The fiber's own code: its function, then the destructors of its fiber-locals.
-RAMIE_FLATTEN fiber_end run_body(fiber& f) noexcept {
+// The fiber's own code: its function, or what is left to do without it; then the destructors of its fiber-locals.
+RAMIE_FLATTEN fiber_end run_body(fiber& f, bool wanted) noexcept {
   fiber_record& record = *f.record;
-  const fiber_end how = f.ops->run(record);
+  auto how = fiber_end::cancelled;
+  if (wanted) [[likely]] {
+    how = f.ops->run(record);
+  } else {
+    f.ops->discard(record, discard_cause::cancelled);
+  }
   if (record.extras != nullptr) [[unlikely]]
     drop_extras(record);
   return how;

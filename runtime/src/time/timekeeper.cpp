@@ -68,7 +68,8 @@ void timekeeper::run() noexcept {
     if (heap_.empty()) {
       changed_.wait(hold);
     } else {
-      changed_.wait_until(hold, heap_.front()->when);
+      const auto when = heap_.front()->when;  // the entry may be gone while we wait
+      changed_.wait_until(hold, when);
     }
   }
 }

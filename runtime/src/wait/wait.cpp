@@ -89,8 +89,9 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
                                         cancellable may_cancel, First first) {
   fiber& f = self_on(*w);
   for (;; w = this_worker()) {
-    if (on.try_complete(node)) return wait_result::completed;
+    // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
     const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
+    if (on.try_complete(node)) return wait_result::completed;
     if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);
     if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;

@@ -5,7 +5,7 @@
 // Three parties touch a record: the fiber, the handle (task<R>), and the nursery, which reuses the block.
 //
 //   the fiber    constructs the result, destroys the closure, marks it finished: its last access, unless the same
-//                step shows that somebody waits; then the handle is there, and with it the block
+//                step shows that somebody waits or has waited; then its address alone is used, to find them
 //   the handle   reads the result once it is finished; sets `dropped`: its last access
 //   the nursery  reuses the block once it is finished and dropped
 //

@@ -24,7 +24,8 @@ enum class discard_cause : std::uint8_t {
   no_stack,   // no stack could be had; see stack_exhausted
 };
 
-// Exactly one of run and discard is called, then retire. None may throw; run may wait, the others must not.
+// Exactly one of run and discard is called, as the fiber (discard for want of a stack: as the scheduler), then retire,
+// as the scheduler. None may throw. The scheduler's own code must not wait.
 // After retire the runtime does not touch the record. `home` is the scope the fiber was spawned into;
 // `joiner` is the scope whose join called the fiber in place, or null: if both are one, the owner of that
 // scope is the caller of retire, below the fiber on the same stack.

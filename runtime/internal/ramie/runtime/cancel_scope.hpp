@@ -79,7 +79,7 @@ class cancel_scope : private scope_link {
     owner_ = at.self;
     depth_ = parent_->depth_ + 1;
     site_ = site;
-    if (requested_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) [[unlikely]]
       forget_reason();
     clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
     innermost = this;
@@ -95,6 +95,8 @@ class cancel_scope : private scope_link {
     at.innermost() = parent_;
     owner_ = nullptr;
   }
+  // The owner, while inner scopes are still open: nothing in it can be cancelled by it any more.
+  void end_early() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return owner_ != nullptr; }
   ~cancel_scope() { close(); }
   cancel_scope(const cancel_scope&) = delete;
@@ -148,6 +150,7 @@ class cancel_scope : private scope_link {
   friend class scope_list;
   friend void look_at_scopes(fiber& f, std::uint64_t epoch);
   void forget_reason() noexcept;
+  [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
   bool cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;
@@ -159,6 +162,7 @@ class cancel_scope : private scope_link {
   role role_ = role::ordinary;
   std::atomic<bool> requested_{false};
   std::atomic<bool> linked_{false};
+  std::atomic<bool> over_{false};  // end_early
   bool owner_told_ = false;
   std::uint32_t depth_ = 0;
   std::atomic<std::uint32_t> pins_{0};
