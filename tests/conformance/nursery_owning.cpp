@@ -23,11 +23,12 @@ using ramie::usage_error;
 using test::with_workers;
 
 TEST_CASE("a nursery waits for all its children", "[conformance][nursery]") {
+  const int children = test::scaled(5'000, 500);
   for (const unsigned workers : {1u, 2u, 4u}) {
     std::atomic<int> ran{0};
     ramie::run(with_workers(workers), [&] {
       nursery n;
-      for (int i = 0; i < 5'000; ++i) {
+      for (int i = 0; i < children; ++i) {
         n.spawn([&, i] {
           if (i % 3 == 0) ramie::yield();
           ran.fetch_add(1);
@@ -36,7 +37,7 @@ TEST_CASE("a nursery waits for all its children", "[conformance][nursery]") {
       n.join();
       if (n.live_fibers() != 0) ran.store(-1);
     });
-    CHECK(ran.load() == 5'000);
+    CHECK(ran.load() == children);
   }
 }
 

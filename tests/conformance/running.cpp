@@ -98,7 +98,7 @@ TEST_CASE("an unstarted fiber holds no stack", "[conformance][scale]") {
   auto o = with_workers(1);
   o.elastic = false;
   ramie::runtime rt(o);
-  const int count = test::scaled(1'000'000, 20'000);
+  const int count = test::scaled(1'000'000, 5'000);
   std::size_t grown = 0;
   std::uint64_t slots = 0;
   rt.run([&] {

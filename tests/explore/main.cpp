@@ -324,7 +324,7 @@ const entry scenarios[] = {
     {"two_waits_one_worker", [] { return std::make_unique<park_and_wake>(2, 1); }, 3},
     {"ring_ends", [] { return std::make_unique<ring_ends>(0); }, 3},
     {"ring_ends_at_wrap", [] { return std::make_unique<ring_ends>(65'533); }, 1},
-    {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 6},
+    {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5},
     {"nobody_sleeps_on_work", [] { return std::make_unique<nobody_sleeps_on_work>(); }, 3},
     {"join_and_end", [] { return std::make_unique<join_and_end>(0); }, 3},
     {"join_woken_by_accident", [] { return std::make_unique<join_and_end>(1); }, 3},
