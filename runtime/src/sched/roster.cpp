@@ -196,6 +196,7 @@ void scheduler::drain(worker& w) noexcept {
   retired_workers.fetch_add(1, std::memory_order_relaxed);
   bool moved = false;
   if (fiber* const f = w.newest.take()) {
+    platform::annotate::take_over(f);  // from a fiber of this very worker, like those of the ring
     injection.put(f);
     moved = true;
   }
@@ -205,6 +206,7 @@ void scheduler::drain(worker& w) noexcept {
     while (n < max_global_batch) {
       fiber* const f = w.ring.pop_old();
       if (f == nullptr) break;
+      platform::annotate::take_over(f);
       batch[n++] = f;
     }
     injection.put(batch, n);

@@ -16,6 +16,7 @@ void shed_to_injection::put(fiber* f) noexcept {
 
 void shed_to_injection::put(fiber* const* items, std::uint32_t count) noexcept {
   from.count.overflows.add(1);
+  for (std::uint32_t i = 0; i < count; ++i) platform::annotate::take_over(items[i]);
   from.sched.injection.put(items, count);
 }
 
