@@ -114,7 +114,7 @@ void grow(forest& f, std::uint64_t seed, int depth) {
 
 struct harvest {
   long alive, outlived, grown;
-  std::uint64_t stacks;
+  bool stacks_back;  // but for those that workers keep: the one they are on, and their spares
 };
 
 harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
@@ -146,7 +146,9 @@ harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
     weather.join();
   });
   const long alive = f.closures.alive() + f.results.alive() + f.objects.alive() + f.nurseries.alive();
-  return {alive, f.outlived.load(), f.nurseries.made.load() + f.closures.made.load(), rt.stats().total.started};
+  const auto stats = rt.stats();
+  const bool stacks_back = stats.stacks_in_use <= stats.workers.size() * (ramie::detail::stack_cache_limit + 1);
+  return {alive, f.outlived.load(), f.nurseries.made.load() + f.closures.made.load(), stacks_back};
 }
 
 TEST_CASE("random trees of nurseries leave nothing behind", "[stress][nursery]") {
@@ -164,6 +166,7 @@ TEST_CASE("random trees of nurseries leave nothing behind", "[stress][nursery]")
         INFO("seed " << seed << ", " << workers << " workers" << (chaos ? ", chaos" : ""));
         REQUIRE(h.alive == 0);
         REQUIRE(h.outlived == 0);
+        REQUIRE(h.stacks_back);
         grown += h.grown;
       }
     }
