@@ -49,6 +49,13 @@ void spill_shelf(shelf& from) noexcept {
   if (from.count.get() > core_shelf_limit) spill(from, core_shelf_limit / 2);
 }
 
+[[gnu::cold]] void not_family(const nursery_core& n, const char* what) {
+  throw usage_error(std::string("ramie: ") + what +
+                    (n.joined.get() ? " a nursery after its join(). Open another nursery."
+                                    : " a nursery from outside its tree. Only the fiber that opened it and its live "
+                                      "descendants may."));
+}
+
 nursery_more& nursery_core::need_more() {
   if (nursery_more* const there = has_more()) return *there;
   auto fresh = std::make_unique<nursery_more>();
@@ -57,10 +64,10 @@ nursery_more& nursery_core::need_more() {
   return *fresh.release();
 }
 
-void nursery_core::record_failure(const task_record* task, std::exception_ptr what, const fiber* who) noexcept {
+void nursery_core::record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept {
   std::string name;
   try {
-    if (who != nullptr) name = describe(*who);
+    name = describe(who);
     nursery_more& rest = need_more();
     std::lock_guard hold(rest.mutex);
     rest.failures.push_back({{what, std::move(name)}, task, false});

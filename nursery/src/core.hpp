@@ -6,8 +6,8 @@
 //
 // Who touches what. Open to close belongs to the owner: `store`, `live.local`, `joined`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
-// (`slow` for memory and failures, `waiters_lock` for getters; neither is held across a switch). Others (a handle
-// dropped outside the tree) announce themselves first:
+// (`more->mutex` for memory and failures, `waiters_lock` for getters; neither is held while user code runs). Others (a
+// handle dropped outside the tree) announce themselves first:
 //
 //       visitor                                 owner, at the end
 //       1. visitors + 1                         1. life + 1
@@ -50,20 +50,12 @@ struct recorded_failure {
   bool received;
 };
 
-// An object of n.make, to be destroyed at the end.
-struct made_object {
-  made_object* older = nullptr;
-  void* object = nullptr;
-  void (*destroy)(void*) noexcept = nullptr;
-};
-
 // What few nurseries need.
 struct nursery_more {
   std::mutex mutex;  // failures, store, made
   std::vector<recorded_failure> failures;
-  task_store store;                 // for descendants that spawn
-  arena room;                       // of made objects
-  made_object* youngest = nullptr;  // made object
+  task_store store;  // for descendants that spawn
+  arena made;
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
   deadline_entry deadline;
@@ -80,7 +72,7 @@ struct nursery_core : cancel_scope {
   std::atomic<nursery_more*> more{nullptr};
   std::atomic<std::uint32_t> visitors{0};
   std::atomic<bool> has_results{false};  // some result will have to be destroyed
-  bool joined = false;
+  platform::owned<bool> joined{false};
   task_store store;
   live_count live;
 
@@ -108,7 +100,7 @@ struct nursery_core : cancel_scope {
     return false;
   }
 
-  void record_failure(const task_record* task, std::exception_ptr what, const fiber* who) noexcept;
+  void record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept;
   [[nodiscard]] std::exception_ptr failure_of(const task_record& task) noexcept;
 };
 
@@ -119,6 +111,15 @@ enum class kinship : std::uint8_t { owner, descendant, none };
   if (at.self == n.opened_by.get()) [[likely]]
     return kinship::owner;
   return n.has_descendant(at) ? kinship::descendant : kinship::none;
+}
+
+// Throws usage_error if the caller may not do `what` ("a spawn into", say): it is outside the tree, or it is too late.
+[[noreturn]] void not_family(const nursery_core& n, const char* what);
+[[nodiscard]] inline kinship must_be_family(const nursery_core& n, const whereabouts& at, const char* what) {
+  const kinship who = kinship_to(n, at);
+  if (who == kinship::none || n.joined.get()) [[unlikely]]
+    not_family(n, what);
+  return who;
 }
 
 // From the pool, and back. take_core throws std::bad_alloc.

@@ -22,23 +22,17 @@ void cancel_on_stop::operator()() const noexcept {
 }
 
 room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
-  if (n.joined && n.opened_by.get() == look_around().self) {
-    throw usage_error("ramie: make() in a nursery after its join(). Open another nursery.");
-  }
-  if (kinship_to(n, look_around()) == kinship::none) {
-    throw usage_error("ramie: make() in a nursery from outside its tree. Only its owner and its live descendants may.");
-  }
+  (void)must_be_family(n, look_around(), "a make() in");
   nursery_more& more = n.need_more();
   std::lock_guard hold(more.mutex);
-  auto* const note = ::new (more.room.allocate(sizeof(made_object), alignof(made_object))) made_object;
-  return {more.room.allocate(bytes, alignment), note};
+  auto& will = more.made.prepare();
+  return {more.made.allocate(bytes, alignment), &will};
 }
 
 void adopt_made(nursery_core& n, const room_for_object& room, void (*destroy)(void*) noexcept) noexcept {
   nursery_more& more = *n.has_more();
   std::lock_guard hold(more.mutex);
-  *room.note = {more.youngest, room.at, destroy};
-  more.youngest = room.note;
+  more.made.adopt(*room.will, room.at, destroy);
 }
 
 namespace {
@@ -86,14 +80,14 @@ RAMIE_FLATTEN whereabouts await_all(nursery_core& n, const whereabouts& at) {
 
 RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
   const whereabouts at = look_around();
-  if (at.self == nullptr || at.self != n.opened_by.get() || n.joined) [[unlikely]]
+  if (at.self == nullptr || at.self != n.opened_by.get() || n.joined.get()) [[unlikely]]
     not_the_owner(n, at, what);
   return at;
 }
 
 void not_the_owner(const nursery_core& n, const whereabouts& at, const char* what) {
   std::string text = std::string("ramie: ") + what;
-  if (n.joined) {
+  if (n.joined.get()) {
     text += " after join(): the nursery is closed.";
   } else if (kinship_to(n, at) == kinship::descendant) {
     text += " from inside its own tree: it would wait for itself. Only the fiber that opened the nursery may.";
@@ -110,6 +104,13 @@ void end_triggers(nursery_core& n) noexcept {
     remove_deadline(more->deadline);
     more->deadline = {};
   }
+}
+
+// Signed by the calling fiber.
+bool cancel_as_caller(nursery_core& n, cancel_kind kind, std::string why, source_location where) noexcept {
+  cancel_reason reason{kind, std::move(why), where};
+  if (const fiber* const self = look_around().self) sign(reason, *self);
+  return n.cancel(std::move(reason));
 }
 
 // The first failure, marked as received, or null.
@@ -132,10 +133,7 @@ void report_what_is_left(nursery_more& more) noexcept {
   nursery_more* const more = n.has_more();
   report_what_is_left(*more);
   more->store.clear(results);
-  while (made_object* const last = more->youngest) {
-    more->youngest = last->older;
-    last->destroy(last->object);
-  }
+  more->made.clear();
   n.more.store(nullptr, std::memory_order_relaxed);
   delete more;
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
@@ -151,7 +149,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
     clear_more(n, results);
   if (results) n.has_results.store(false, std::memory_order_relaxed);
   n.spawned_by_owner.set(0);
-  n.joined = false;
+  n.joined.set(false);
   n.opened_by.set(nullptr);
   n.asked_to_stop.store(false, std::memory_order_relaxed);
   give_core(look_around(), n);  // destructors may have waited, and come back elsewhere
@@ -163,10 +161,10 @@ RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
   }
   if (n.live.now() != 0) {
-    n.cancel({cancel_kind::requested, "its nursery ended without a join()", n.site()});
+    cancel_as_caller(n, cancel_kind::requested, "its nursery ended without a join()", n.site());
     (void)await_all(n, at);
   }
-  n.joined = true;  // destructors of what it owns find it closed
+  n.joined.set(true);  // destructors of what it owns find it closed
   end_triggers(n);
   // The `cancelled` that unwinds the owner carries the failure that caused it.
   if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.reason()->cause != nullptr) (void)first_failure(n);
@@ -204,7 +202,7 @@ nursery::nursery(source_location site) {
 
 nursery::~nursery() {
   nursery_core& n = *core_;
-  if (!n.joined) [[unlikely]]
+  if (!n.joined.get()) [[unlikely]]
     detail::end_without_join(n);
   const auto at = detail::look_around();
   if (at.self == nullptr || at.self != n.opened_by.get()) [[unlikely]]
@@ -218,7 +216,7 @@ void nursery::join() {
   nursery_core& n = *core_;
   auto at = detail::must_own(n, "nursery::join()");
   at = detail::await_all(n, at);
-  n.joined = true;
+  n.joined.set(true);
   if (n.has_more() != nullptr) [[unlikely]]
     detail::end_triggers(n);
   const bool innermost = at.innermost() == &n;
@@ -235,10 +233,7 @@ void nursery::join() {
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {
-  const auto at = detail::look_around();
-  cancel_reason reason{cancel_kind::requested, std::move(why), where};
-  if (at.self != nullptr) detail::sign(reason, *at.self);
-  return core_->cancel(std::move(reason));
+  return detail::cancel_as_caller(*core_, cancel_kind::requested, std::move(why), where);
 }
 
 void nursery::cancel_at(std::chrono::steady_clock::time_point when, source_location where) {
@@ -275,7 +270,7 @@ shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when,
       when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
   if (!in_time) {
     found.stragglers = detail::names_of_live(n);
-    n.cancel({cancel_kind::shutdown, "its time to shut down is over", where});
+    detail::cancel_as_caller(n, cancel_kind::shutdown, "its time to shut down is over", where);
     (void)detail::await_all(n, detail::look_around());
   }
   if (!n.cancel_requested()) check_cancelled();

@@ -14,13 +14,6 @@ namespace {
 constexpr std::size_t first_run_bytes = 1024;
 constexpr std::size_t largest_small_run_bytes = 256 * 1024;
 
-void destroy_result(task_record& task) noexcept {
-  if (task.has_result && task_type_of(task).destroy_result != nullptr) {
-    task_type_of(task).destroy_result(task);
-  }
-  task.has_result = false;
-}
-
 // Acquire: pairs with the releases of fiber and handle.
 bool reusable(const task_record& task) noexcept {
   return has_finished(task) && task.dropped.load(std::memory_order_acquire);

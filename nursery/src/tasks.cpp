@@ -17,25 +17,6 @@ namespace ramie::detail {
 
 namespace {
 
-void destroy_result(task_record& task) noexcept {
-  if (!task.has_result) return;
-  if (task_type_of(task).destroy_result != nullptr) task_type_of(task).destroy_result(task);
-  task.has_result = false;
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void not_family(const nursery_core& n) {
-  throw usage_error(n.joined ? "ramie: a spawn into a nursery after its join(). Open another nursery."
-                             : "ramie: a spawn into a nursery from outside its tree. Only the fiber that opened it and "
-                               "its live descendants may.");
-}
-
-RAMIE_FLATTEN kinship must_be_family(const nursery_core& n, const whereabouts& at) {
-  const kinship who = kinship_to(n, at);
-  if (who == kinship::none || n.joined) [[unlikely]]
-    not_family(n);
-  return who;
-}
-
 // Keeps a nursery there while somebody outside its tree uses it; throws if it is gone. See core.hpp.
 class visit {
  public:
@@ -103,10 +84,6 @@ void tell_getters(nursery_core& home, const task_record& task) noexcept {
   }
 }
 
-}  // namespace
-
-namespace {
-
 reserved_block reserve_shared(nursery_core& n, const task_maker& maker) {
   nursery_more& more = n.need_more();
   std::lock_guard hold(more.mutex);
@@ -134,7 +111,7 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 
 task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how) {
   whereabouts at = look_around();
-  const bool by_owner = must_be_family(n, at) == kinship::owner;
+  const bool by_owner = must_be_family(n, at, "a spawn into") == kinship::owner;
   const reserved_block room = by_owner
                                   ? n.store.allocate(maker.bytes, maker.alignment, false, [&n] { return n.ended(); })
                                   : reserve_shared(n, maker);
@@ -179,7 +156,7 @@ fiber_end task_failed(task_record& task) noexcept {
   } catch (...) {
   }
   task.outcome = task_outcome::failed;
-  home.record_failure(&task, what, &self);
+  home.record_failure(&task, what, self);
   cancel_reason why{cancel_kind::sibling_failure, {}, home.site(), 0, {}, what};
   sign(why, self);
   try {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <new>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include <ramie/version.hpp>
@@ -37,17 +36,22 @@ class arena {
   // Destroyed by clear(), the last one made first. Throws std::bad_alloc and what T's constructor throws.
   template <class T, class... Args>
   T& make(Args&&... args) {
-    if constexpr (std::is_trivially_destructible_v<T>) {
-      return *::new (allocate(sizeof(T), alignof(T))) T(std::forward<Args>(args)...);
-    } else {
-      auto* const will = ::new (allocate(sizeof(last_will), alignof(last_will))) last_will;
-      T* const made = ::new (allocate(sizeof(T), alignof(T))) T(std::forward<Args>(args)...);
-      will->object = made;
-      will->destroy = [](void* object) noexcept { static_cast<T*>(object)->~T(); };
-      will->older = youngest_;
-      youngest_ = will;
-      return *made;
-    }
+    last_will& will = prepare();
+    T* const made = ::new (allocate(sizeof(T), alignof(T))) T(std::forward<Args>(args)...);
+    adopt(will, made, [](void* object) noexcept { static_cast<T*>(object)->~T(); });
+    return *made;
+  }
+
+  // The same in steps, for who must not be in here while the object is made: prepare and allocate, make it, adopt it.
+  struct last_will {
+    last_will* older = nullptr;
+    void* object = nullptr;
+    void (*destroy)(void*) noexcept = nullptr;
+  };
+  [[nodiscard]] last_will& prepare() { return *::new (allocate(sizeof(last_will), alignof(last_will))) last_will; }
+  void adopt(last_will& will, void* object, void (*destroy)(void*) noexcept) noexcept {
+    will = {youngest_, object, destroy};
+    youngest_ = &will;
   }
 
   // Destroys every object made and gives all memory back.
@@ -57,11 +61,6 @@ class arena {
   [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
 
  private:
-  struct last_will {
-    last_will* older = nullptr;
-    void* object = nullptr;
-    void (*destroy)(void*) noexcept = nullptr;
-  };
   struct chunk;
 
   [[nodiscard]] void* allocate_slowly(std::size_t bytes, std::size_t alignment);

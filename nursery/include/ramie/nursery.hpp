@@ -60,10 +60,9 @@ struct task_maker {
 [[nodiscard]] task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how);
 
 // n.make: room for an object and for the note that it is to be destroyed. The object is made without any lock.
-struct made_object;
 struct room_for_object {
   void* at;
-  made_object* note;
+  arena::last_will* will;
 };
 [[nodiscard]] room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment);
 void adopt_made(nursery_core& n, const room_for_object& room, void (*destroy)(void*) noexcept) noexcept;

@@ -26,8 +26,7 @@ namespace this_fiber {
 // The name given by spawn or set_name, or "". Not a cancellation point. Of the calling fiber or plain thread.
 [[nodiscard]] std::string name();
 
-// Shown in messages and reports. Before others may know the fiber, best as its first step: the name must not change
-// while somebody describes it. Not a cancellation point. Throws std::bad_alloc.
+// Shown in messages and reports. Not a cancellation point. Throws std::bad_alloc.
 void set_name(std::string_view name);
 
 }  // namespace this_fiber

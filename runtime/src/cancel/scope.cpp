@@ -268,10 +268,10 @@ std::string cancelled::describe() const {
   std::string all("cancelled (");
   all.append(to_string(kind())).append(")");
   if (!reason_->text.empty()) all.append(": ").append(reason_->text);
-  if (reason_->origin_fiber == 0) {
-    all.append(", by a plain thread");
-  } else {
+  if (reason_->origin_fiber != 0) {
     all.append(", by fiber #").append(std::to_string(reason_->origin_fiber));
+  } else if (kind() != cancel_kind::deadline) {
+    all.append(", by a plain thread");
   }
   if (!reason_->origin_name.empty()) all.append(" '").append(reason_->origin_name).append("'");
   const auto append_place = [&all](const char* before, source_location at) {

@@ -68,6 +68,13 @@ struct task_record : fiber_record {
   return *task.type.load(std::memory_order_relaxed);
 }
 
+// Whoever may destroy it, by the rules above; at most once.
+inline void destroy_result(task_record& task) noexcept {
+  if (!task.has_result) return;
+  if (const auto destroy = task_type_of(task).destroy_result) destroy(task);
+  task.has_result = false;
+}
+
 // The nursery's part of every fiber_ops. task_failed is called in a catch block.
 fiber_end task_failed(task_record& task) noexcept;
 void task_discarded(task_record& task, discard_cause why) noexcept;
