@@ -15,7 +15,7 @@
 #include <support/rows.hpp>
 
 #if defined(HAVE_BOOST_FIBER)
-#include <boost/fiber/all.hpp>
+#include <support/boost_fiber.hpp>
 #endif
 
 namespace {
@@ -202,19 +202,6 @@ double boost_hand_off() {
   echo.join();
   return ns_each(2 * rounds, start);
 }
-
-double boost_spawn(int at_once) {
-  constexpr long total = 200'000;
-  pooled stacks(16 * 1024);
-  std::vector<fibers::fiber> all;
-  const auto start = stopwatch::now();
-  for (long done = 0; done < total; done += at_once) {
-    all.clear();
-    for (int i = 0; i < at_once; ++i) all.emplace_back(std::allocator_arg, stacks, [] {});
-    for (auto& f : all) f.join();
-  }
-  return ns_each(total, start);
-}
 #endif
 
 }  // namespace
@@ -226,8 +213,8 @@ int main(int argc, char** argv) {
   their_two = [] { return boost_yield(2, 200'000); };
   their_thousand = [] { return boost_yield(1'000, 300); };
   their_hand_off = boost_hand_off;
-  their_spawn = [] { return boost_spawn(100); };
-  their_batch = [] { return boost_spawn(1'000); };
+  their_spawn = [] { return bench::boost_spawn(100, 200'000); };
+  their_batch = [] { return bench::boost_spawn(1'000, 200'000); };
 #endif
   std::vector<bench::row> rows;
   rows.push_back({"yield, 2 fibers", 30, 18, 1, 1, {[] { return ramie_yield(2, 1'000'000); }, their_two}});

@@ -14,7 +14,7 @@
 #include <support/rows.hpp>
 
 #if defined(HAVE_BOOST_FIBER)
-#include <boost/fiber/all.hpp>
+#include <support/boost_fiber.hpp>
 #endif
 #if defined(HAVE_TBB)
 #include <oneapi/tbb/global_control.h>
@@ -95,21 +95,6 @@ double skynet_ms(unsigned workers) {
   });
 }
 
-#if defined(HAVE_BOOST_FIBER)
-double boost_batches(int at_once, long total) {
-  namespace fibers = boost::fibers;
-  fibers::pooled_fixedsize_stack stacks(16 * 1024);
-  std::vector<fibers::fiber> all;
-  const auto start = stopwatch::now();
-  for (long done = 0; done < total; done += at_once) {
-    all.clear();
-    for (int i = 0; i < at_once; ++i) all.emplace_back(std::allocator_arg, stacks, [] {});
-    for (auto& f : all) f.join();
-  }
-  return ns_each(total, start);
-}
-#endif
-
 #if defined(HAVE_TBB)
 namespace tbb = oneapi::tbb;
 
@@ -188,8 +173,8 @@ int main(int argc, char** argv) {
   constexpr long total = 1'000'000;
   bench::workload boost_1000, boost_1, tbb_1000, tbb_1000_2, tbb_fib_1, tbb_fib_2;
 #if defined(HAVE_BOOST_FIBER)
-  boost_1000 = [] { return boost_batches(1'000, total / 5); };
-  boost_1 = [] { return boost_batches(1, total / 5); };
+  boost_1000 = [] { return bench::boost_spawn(1'000, total / 5); };
+  boost_1 = [] { return bench::boost_spawn(1, total / 5); };
 #endif
 #if defined(HAVE_TBB)
   tbb_1000 = [] { return tbb_batches(1, 1'000, total); };

@@ -30,6 +30,13 @@ inline void scheduler::push_local(worker& w, fiber& f) noexcept {
   signal(&w);
 }
 
+inline void scheduler::push_in_turn(worker& w, fiber& f) noexcept {
+  if (!chaotic) [[likely]]
+    return push_local(w, f);
+  injection.put(&f);
+  signal(&w);
+}
+
 inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
   check_runnable(f);
   w.count.enqueued.add(1);
@@ -117,12 +124,7 @@ RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
       fiber& f = *w.left_fiber.get();
       w.count.enqueued.add(1);
       f.word.running_to_runnable();
-      if (w.sched.chaotic) {
-        w.sched.injection.put(&f);
-        w.sched.signal(&w);
-      } else {
-        w.sched.push_local(w, f);
-      }
+      w.sched.push_in_turn(w, f);
       break;
     }
     case departure::native: break;
@@ -155,6 +157,13 @@ RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, 
     w.handoff.set(next);
   }
   return switch_to(w, *to, as, leaver);
+}
+
+RAMIE_FLATTEN worker* scheduler::leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept {
+  worker* const now = depart(w, as, &self, next);
+  now->current.set(&self);
+  self.word.runnable_to_running();
+  return now;
 }
 
 }  // namespace ramie::detail

@@ -74,14 +74,6 @@ fiber* scheduler::whose_turn_in_join(worker& w) noexcept {
   return f;
 }
 
-// The joiner goes to the end of the ring; `next`, or whoever the loop finds, runs. Returns the worker of the moment.
-worker* scheduler::yield_from_join(worker& w, fiber& joiner, fiber* next) noexcept {
-  worker* const now = depart(w, departure::yield, &joiner, next);
-  now->current.set(&joiner);
-  joiner.word.runnable_to_running();
-  return now;
-}
-
 RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept {
   worker* w = this_worker();
   fiber& joiner = *w->current.get();
@@ -89,7 +81,8 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const 
     fiber* f = nullptr;
     bool turn_of_others = false;
     if ((w->attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0) [[unlikely]] {
-      w = scheduler::yield_from_join(*w, joiner, nullptr);  // marked stalled, or told to stop: its loop attends to that
+      // Marked stalled, or told to stop: its loop attends to that.
+      w = scheduler::leave_and_return(*w, departure::yield, joiner, nullptr);
       continue;
     }
     if (w->tempo.due(w->count.polls.get() + 1)) [[unlikely]] {
@@ -105,7 +98,7 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const 
     }
     platform::annotate::hand_over(f);
     if (!turn_of_others) return {f, w};
-    w = scheduler::yield_from_join(*w, joiner, f);
+    w = scheduler::leave_and_return(*w, departure::yield, joiner, f);  // the joiner goes to the end of the ring
   }
   return {nullptr, w};
 }
@@ -113,12 +106,7 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const 
 void give_back(fiber& f) noexcept {
   worker* const w = this_worker();
   w->count.enqueued.add(1);  // it was counted as polled
-  if (w->sched.chaotic) {
-    w->sched.injection.put(&f);
-    w->sched.signal(w);
-  } else {
-    w->sched.push_local(*w, f);
-  }
+  w->sched.push_in_turn(*w, f);
 }
 
 }  // namespace ramie::detail

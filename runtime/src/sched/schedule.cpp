@@ -79,12 +79,7 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
   platform::annotate::hand_over(f);
   w.count.spawned.add(1);
-  if (w.sched.chaotic) [[unlikely]] {
-    w.sched.injection.put(f);
-    w.sched.signal(&w);
-  } else {
-    w.sched.push_local(w, *f);
-  }
+  w.sched.push_in_turn(w, *f);
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

@@ -47,7 +47,8 @@ class scheduler {
   void schedule_on(worker& w, fiber& f) noexcept;     // `w` is the calling thread's
   void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
-  void schedule_outside(fiber& f) noexcept;  // no worker of ours is calling
+  void push_in_turn(worker& w, fiber& f) noexcept;  // the same, but in chaos to the injection queue
+  void schedule_outside(fiber& f) noexcept;         // no worker of ours is calling
 
   // After an entry was published: wake a sleeper and the monitor if they must be.
   void signal(worker* by) noexcept {
@@ -67,6 +68,8 @@ class scheduler {
   // Leaves the current stack: for `next`'s own if it has one, else for a loop, which runs `next` first.
   // Returns the worker that is current when the stack is resumed.
   static worker* depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept;
+  // The same for the running fiber, until it is given its stack back: RUNNING again.
+  static worker* leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept;
   static void thread_main(worker& w) noexcept;
 
   // join.cpp ----------------------------------------------------------------------------------------
@@ -80,7 +83,6 @@ class scheduler {
   [[nodiscard]] fiber* take_young_elsewhere(worker& w) noexcept;
   // Calls an unstarted fiber above `joiner` on the same stack. Returns the worker of the moment.
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
-  [[nodiscard]] static worker* yield_from_join(worker& w, fiber& joiner, fiber* next) noexcept;
   [[nodiscard]] fiber* whose_turn_in_join(worker& w) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------

@@ -50,18 +50,14 @@ RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch
   }
   w->left_epoch.set(accounted_epoch);
   if (next == nullptr) next = w->sched.next_local(*w);
-  w = scheduler::depart(*w, departure::park, &f, next);
-  w->current.set(&f);
-  f.word.runnable_to_running();
+  (void)scheduler::leave_and_return(*w, departure::park, f, next);
 }
 
 // The fiber goes to the back of the queue, if there is anybody to let through. Not a cancellation point.
 RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
   fiber* const next = w->sched.next_local(*w);
   if (next == nullptr && w->attention.load(std::memory_order_relaxed) == 0) return;
-  w = scheduler::depart(*w, departure::yield, &f, next);
-  w->current.set(&f);
-  f.word.runnable_to_running();
+  (void)scheduler::leave_and_return(*w, departure::yield, f, next);
 }
 
 // A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.

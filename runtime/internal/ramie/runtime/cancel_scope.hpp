@@ -119,7 +119,6 @@ class cancel_scope : private scope_link {
 
   [[nodiscard]] bool cancel_requested() const noexcept { return requested_.load(std::memory_order_acquire); }
   [[nodiscard]] cancel_scope* parent() const noexcept { return parent_; }
-  [[nodiscard]] const fiber* owner() const noexcept { return owner_; }
   [[nodiscard]] source_location site() const noexcept { return site_; }
   [[nodiscard]] scheduler& owner_scheduler() const noexcept { return *scheduler_; }
   // Valid once cancel_requested() is true.
