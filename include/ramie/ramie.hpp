@@ -4,6 +4,7 @@
 
 #include <ramie/arena.hpp>
 #include <ramie/cancel.hpp>
+#include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/error.hpp>
 #include <ramie/fiber_local.hpp>

@@ -127,6 +127,12 @@ RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
       w.sched.push_in_turn(w, f);
       break;
     }
+    case departure::step_aside: {
+      fiber& f = *w.left_fiber.get();
+      f.word.running_to_runnable();
+      w.sched.schedule_aside(w, f);
+      break;
+    }
     case departure::native: break;
   }
 }

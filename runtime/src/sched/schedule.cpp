@@ -24,6 +24,12 @@ void scheduler::schedule_woken(worker& w, fiber& f) noexcept {
   schedule_on(w, f);
 }
 
+void scheduler::schedule_aside(worker& w, fiber& f) noexcept {
+  if (!chaotic && w.ring.empty() && w.newest.empty()) return schedule_on(w, f);
+  w.count.enqueued.add(1);
+  push_in_turn(w, f);
+}
+
 // Once the fiber is in the queue it may run, end, and let its runtime end: the destructor waits for us.
 void scheduler::schedule_outside(fiber& f) noexcept {
   check_runnable(f);

@@ -47,8 +47,9 @@ class scheduler {
   void schedule_on(worker& w, fiber& f) noexcept;     // `w` is the calling thread's
   void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
-  void push_in_turn(worker& w, fiber& f) noexcept;  // the same, but in chaos to the injection queue
-  void schedule_outside(fiber& f) noexcept;         // no worker of ours is calling
+  void push_in_turn(worker& w, fiber& f) noexcept;    // the same, but in chaos to the injection queue
+  void schedule_aside(worker& w, fiber& f) noexcept;  // a fiber that makes way because its budget is used up
+  void schedule_outside(fiber& f) noexcept;           // no worker of ours is calling
 
   // After an entry was published: wake a sleeper and the monitor if they must be.
   void signal(worker* by) noexcept {

@@ -53,10 +53,11 @@ enum class worker_state : std::uint8_t {
 
 // What the arrival has to do for the stack that was left.
 enum class departure : std::uint8_t {
-  spare,   // a loop: keep the stack for later
-  park,    // commit the fiber's park
-  yield,   // queue the fiber again
-  native,  // the thread's own stack: nothing
+  spare,       // a loop: keep the stack for later
+  park,        // commit the fiber's park
+  yield,       // queue the fiber again
+  step_aside,  // the same, but next to its successor if nobody else waits
+  native,      // the thread's own stack: nothing
 };
 
 // xorshift64: victim choice and chaos, nothing that needs better.
@@ -90,6 +91,9 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
       : sched(of), index(slot), random(seed) {
     runs_in = &of;
     cancel_epoch = &epoch;
+    party = {&of, slot};
+    budget.set(budget_per_tick);
+    dice.set(random.next() | 1);
   }
   ~worker() {
     if (const auto empty_out = nurseries.empty_out.get()) empty_out(nurseries);

@@ -55,6 +55,15 @@ void timekeeper::remove(deadline_entry& entry) noexcept {
   sift_down(last.at);
 }
 
+void timekeeper::arm(wake_up& entry, waker who) noexcept {
+  {
+    std::lock_guard hold(mutex_);
+    entry.who = who;
+    if (!entry.rang.load(std::memory_order_relaxed)) return;
+  }
+  who.wake();
+}
+
 void timekeeper::time_passed() noexcept {
   std::unique_lock hold(mutex_);
   carry_out_due(hold);
@@ -84,11 +93,19 @@ void timekeeper::carry_out_due(std::unique_lock<std::mutex>& hold) noexcept {
       put(0, last);
       sift_down(0);
     }
-    cancel_scope& target = *due.target;
-    const source_location where = due.where;
-    target.pin();
-    hold.unlock();
-    target.cancel_and_unpin({cancel_kind::deadline, {}, where, 0, {}, {}});
+    if (due.target == nullptr) {
+      auto& call = static_cast<wake_up&>(due);
+      call.rang.store(true, std::memory_order_release);
+      const waker who = call.who;
+      hold.unlock();
+      who.wake();
+    } else {
+      cancel_scope& target = *due.target;
+      const source_location where = due.where;
+      target.pin();
+      hold.unlock();
+      target.cancel_and_unpin({cancel_kind::deadline, {}, where, 0, {}, {}});
+    }
     hold.lock();
   }
 }

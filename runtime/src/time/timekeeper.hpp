@@ -31,6 +31,8 @@ class timekeeper final : platform::clock_listener {
   // then.
   void add(deadline_entry& entry);
   void remove(deadline_entry& entry) noexcept;
+  // Wakes `who` when the time comes; at once if it has.
+  void arm(wake_up& entry, waker who) noexcept;
   [[nodiscard]] platform::time_point now() const noexcept { return clock_.now(); }
   void stop() noexcept;
 

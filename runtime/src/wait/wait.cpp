@@ -3,6 +3,8 @@
 #include <utility>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/runtime/budget.hpp>
+#include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/this_fiber.hpp>
 
@@ -60,18 +62,30 @@ RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
   (void)scheduler::leave_and_return(*w, departure::yield, f, next);
 }
 
+constexpr auto never = std::chrono::steady_clock::time_point::max();
+
+// Until somebody wakes the thread. One token comes, whoever sends it: if the time is up, perhaps it itself.
+void block_thread(proxy_fiber& f, std::uint64_t ticket, std::chrono::steady_clock::time_point deadline) noexcept {
+  if (deadline == never) return f.parker.park();
+  if (f.parker.park_until(deadline)) return;
+  fiber_wake(f, ticket);
+  f.parker.park();
+}
+
 // A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.
-wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why) {
+wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
+                        std::chrono::steady_clock::time_point deadline = never) {
   auto& f = static_cast<proxy_fiber&>(self());
   for (;;) {
     if (on.try_complete(node)) return wait_result::completed;
     if (!enter_parking(f, on, node)) return wait_result::refused;
     f.reason.set(&why);
-    if (f.word.commit_park() != commit_result::must_enqueue) f.parker.park();
+    if (f.word.commit_park() != commit_result::must_enqueue) block_thread(f, node.ticket, deadline);
     f.word.runnable_to_running();
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
     on.unpublish(node);
+    if (deadline != never && std::chrono::steady_clock::now() >= deadline) return wait_result::timed_out;
   }
 }
 
@@ -79,10 +93,34 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why) {
 
 namespace {
 
-// The loop of every wait. `first(w)` names who runs first when the fiber parks, or null: whoever is next.
-template <class First>
+// Ends a wait when the time has come.
+class alarm {
+ public:
+  alarm(scheduler& sched, std::chrono::steady_clock::time_point when) : keeper_(sched.deadlines), entry_(when) {
+    keeper_.add(entry_);
+  }
+  ~alarm() { keeper_.remove(entry_); }
+  alarm(const alarm&) = delete;
+  alarm& operator=(const alarm&) = delete;
+  void set(const waiter& node) noexcept { keeper_.arm(entry_, waker(node)); }
+  [[nodiscard]] bool rang() const noexcept { return entry_.rang.load(std::memory_order_acquire); }
+
+ private:
+  timekeeper& keeper_;
+  wake_up entry_;
+};
+struct no_alarm {
+  void set(const waiter&) noexcept {}
+  [[nodiscard]] bool rang() const noexcept { return false; }
+};
+
+// Who runs first when the fiber parks: whoever is next.
+constexpr auto nobody_first = [](worker&) -> fiber* { return nullptr; };
+
+// The loop of every wait. `first(w)` names who runs first when the fiber parks, or null.
+template <class First, class Alarm>
 RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, const wait_reason& why,
-                                        cancellable may_cancel, First first) {
+                                        cancellable may_cancel, First first, Alarm& clock) {
   fiber& f = self_on(*w);
   for (;; w = this_worker()) {
     // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
@@ -92,11 +130,13 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
     if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;
     f.reason.set(&why);
+    clock.set(node);
     park_fiber(w, f, epoch, first(*w));
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
-    // Woken for another reason: cancelled, or by accident. From here on nobody can claim the node.
+    // Woken for another reason: cancelled, too late, or by accident. From here on nobody can claim the node.
     on.unpublish(node);
+    if (clock.rang()) return wait_result::timed_out;
   }
 }
 
@@ -114,17 +154,42 @@ wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cance
   worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   w = detour_in_chaos(w);
-  return wait_as_fiber(w, on, node, why, may_cancel, [](worker&) -> fiber* { return nullptr; });
+  no_alarm none;
+  return wait_as_fiber(w, on, node, why, may_cancel, nobody_first, none);
+}
+
+wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
+                             std::chrono::steady_clock::time_point deadline) {
+  if (deadline == never) return fiber_wait(on, node, why);
+  worker* w = this_worker();
+  if (w == nullptr) return thread_wait(on, node, why, deadline);
+  w = detour_in_chaos(w);
+  alarm clock(w->sched, deadline);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, nobody_first, clock);
 }
 
 wait_result fiber_wait_youngest_first(waitable& on, waiter& node, const wait_reason& why) {
   worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   w = detour_in_chaos(w);
-  return wait_as_fiber(w, on, node, why, cancellable::yes, [](worker& at) -> fiber* {
+  const auto youngest = [](worker& at) -> fiber* {
     const bool due = at.attention.load(std::memory_order_relaxed) != 0 || at.tempo.due(at.count.polls.get() + 1);
     return due ? nullptr : at.sched.take_young(at);
-  });
+  };
+  no_alarm none;
+  return wait_as_fiber(w, on, node, why, cancellable::yes, youngest, none);
+}
+
+// The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If nobody waits in
+// the ring, it stays next to the one it makes way for, in the LIFO slot: two that work for each other stay on
+// one worker.
+void step_aside(worker_desk& desk) noexcept {
+  auto& w = static_cast<worker&>(desk);
+  w.budget.set(budget_per_tick);
+  fiber& f = self_on(w);
+  fiber* const next = w.sched.next_local(w);
+  if (next == nullptr && w.attention.load(std::memory_order_relaxed) == 0) return;
+  (void)scheduler::leave_and_return(w, departure::step_aside, f, next);
 }
 
 void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) {
@@ -134,8 +199,10 @@ void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) 
       if (f != nullptr) give_back(*f);
     }
   } taken{next};
-  (void)wait_as_fiber(this_worker(), on, node, why, cancellable::no,
-                      [&taken](worker&) { return std::exchange(taken.f, nullptr); });
+  no_alarm none;
+  (void)wait_as_fiber(
+      this_worker(), on, node, why, cancellable::no, [&taken](worker&) { return std::exchange(taken.f, nullptr); },
+      none);
 }
 
 }  // namespace ramie::detail

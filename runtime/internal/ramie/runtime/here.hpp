@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/biased_lock.hpp>
 
 namespace ramie::detail {
 
@@ -36,6 +37,9 @@ struct worker_desk {
   platform::owned<fiber*> current{nullptr};  // null: the scheduler's own code runs
   scheduler* runs_in = nullptr;
   const std::atomic<std::uint64_t>* cancel_epoch = nullptr;
+  platform::lock_party party;                // as which its thread takes locks
+  platform::owned<std::uint32_t> budget{0};  // operations without a wait before somebody else has a turn (budget.hpp)
+  platform::owned<std::uint64_t> dice{0};    // for random choices; never 0 on a worker
   shelf nurseries;
 };
 

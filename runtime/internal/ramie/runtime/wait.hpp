@@ -17,8 +17,11 @@
 // it unpublishes, looks at its scopes, and waits again.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <ramie/source_location.hpp>
+
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -52,6 +55,7 @@ class waitable {
 enum class wait_result : std::uint8_t {
   completed,  // by try_complete, or a partner claimed and completed the node
   refused,    // publish said no
+  timed_out,  // the time has come; the node is in no list
 };
 
 enum class cancellable : bool { no, yes };
@@ -60,6 +64,12 @@ enum class cancellable : bool { no, yes };
 // point unless told otherwise: throws `cancelled`. Only for code that runs as a fiber or on a plain
 // thread; inside the scheduler itself it is a fatal error.
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cancellable may_cancel = cancellable::yes);
+
+// The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the machine's).
+// If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with nothing published,
+// if the deadline can't be kept. time_point::max() is never.
+wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
+                             std::chrono::steady_clock::time_point deadline);
 
 // Wakers, with the waitable's lock held. True: the caller owns the waiter until complete().
 [[nodiscard]] bool claim(waiter& node) noexcept;
@@ -84,15 +94,18 @@ class waker {
 // Waiters in the order they came. The waitable's lock protects it.
 class wait_list {
  public:
-  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  // Without the lock, a hint.
+  [[nodiscard]] bool empty() const noexcept { return first_.get() == nullptr; }
+  [[nodiscard]] waiter* first() const noexcept { return first_.get(); }
   void add(waiter& node) noexcept;
+  void add_in_front(waiter& node) noexcept;
   void remove(waiter& node) noexcept;  // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
   [[nodiscard]] waiter* claim_first() noexcept;
   // All that fit and can be claimed, unlisted, claimed, and chained by `next` in front of `claimed`.
   template <class Fits>
   void claim_if(Fits fits, waiter*& claimed) noexcept {
-    for (waiter *node = first_, *after = nullptr; node != nullptr; node = after) {
+    for (waiter *node = first_.get(), *after = nullptr; node != nullptr; node = after) {
       after = node->next;
       if (!fits(*node)) continue;
       remove(*node);
@@ -103,7 +116,7 @@ class wait_list {
   }
 
  private:
-  waiter* first_ = nullptr;
+  platform::owned<waiter*> first_{nullptr};
   waiter* last_ = nullptr;
 };
 

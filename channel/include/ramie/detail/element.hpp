@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+// An element on its way through a channel, as the core sees it, which is no template. Not part of the API.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace ramie::detail {
+
+// How elements of one type are moved. Functions are null for types whose bytes may be copied.
+struct element_ops {
+  std::size_t size;
+  std::size_t alignment;
+  void (*store)(void* slot, void* from);     // makes a T in raw memory from the T at `from`; may throw
+  void (*deliver)(void* landing, void* from);  // the same into a landing<T>
+  void (*destroy)(void* slot) noexcept;
+};
+
+// Small enough that copying its bytes beats a call.
+template <class T>
+inline constexpr bool moves_as_bytes = std::is_trivially_copyable_v<T> && sizeof(T) <= 128;
+
+// Where a received element arrives: raw memory for bytes, a std::optional for the rest.
+template <class T, bool = moves_as_bytes<T>>
+class landing {
+ public:
+  [[nodiscard]] void* address() noexcept { return &value_; }
+  // The element, once, after one has arrived.
+  [[nodiscard]] std::optional<T>&& take() noexcept { return std::move(value_); }
+  static void deliver(void* to, void* from) {
+    static_cast<std::optional<T>*>(to)->emplace(std::move(*static_cast<T*>(from)));
+  }
+
+ private:
+  std::optional<T> value_;
+};
+template <class T>
+class landing<T, true> {
+ public:
+  [[nodiscard]] void* address() noexcept { return bytes_; }
+  [[nodiscard]] T&& bytes() noexcept { return std::move(*std::launder(reinterpret_cast<T*>(bytes_))); }
+  [[nodiscard]] std::optional<T> take() noexcept { return std::optional<T>(bytes()); }
+
+ private:
+  alignas(T) std::byte bytes_[sizeof(T)];
+};
+
+template <class T>
+[[nodiscard]] constexpr element_ops make_element_ops() noexcept {
+  static_assert(std::is_object_v<T> && std::is_same_v<T, std::remove_cv_t<T>>, "a channel carries values");
+  static_assert(std::is_move_constructible_v<T>, "a channel moves its elements");
+  static_assert(std::is_nothrow_destructible_v<T>, "a destructor must not throw");
+  if constexpr (moves_as_bytes<T>) {
+    return {sizeof(T), alignof(T), nullptr, nullptr, nullptr};
+  } else {
+    return {sizeof(T), alignof(T),
+            [](void* slot, void* from) { ::new (slot) T(std::move(*static_cast<T*>(from))); },
+            [](void* to, void* from) { landing<T>::deliver(to, from); },
+            [](void* slot) noexcept { static_cast<T*>(slot)->~T(); }};
+  }
+}
+template <class T>
+inline constexpr element_ops element_ops_of = make_element_ops<T>();
+
+}  // namespace ramie::detail

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "core.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace ramie::detail {
+
+namespace {
+
+// The usual sizes by one or two instructions.
+RAMIE_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
+  if (size == 8) {
+    std::memcpy(to, from, 8);
+  } else if (size == 4) {
+    std::memcpy(to, from, 4);
+  } else {
+    std::memcpy(to, from, size);
+  }
+}
+
+}  // namespace
+
+void will_tell::tell_all() noexcept {
+  reach(channel_moment::will_complete, at_);
+  for (waiter* node = first_; node != nullptr;) {
+    waiter* const next = node->next;
+    complete(*node->who);  // the node is gone after this
+    node = next;
+  }
+}
+
+void element_ring::push(void* from) {
+  char* const slot = slots_ + after(head_, count()) * ops_->size;
+  if (ops_->store == nullptr) {
+    copy_bytes(slot, from, ops_->size);
+  } else {
+    ops_->store(slot, from);
+  }
+  count_.add(1);
+}
+
+void element_ring::pop(void* landing) {
+  char* const slot = slots_ + head_ * ops_->size;
+  if (ops_->store == nullptr) {
+    copy_bytes(landing, slot, ops_->size);
+  } else {
+    ops_->deliver(landing, slot);
+    ops_->destroy(slot);
+  }
+  head_ = after(head_, 1);
+  count_.add(static_cast<std::size_t>(-1));
+}
+
+void element_ring::destroy_all() noexcept {
+  for (; count() != 0; count_.add(static_cast<std::size_t>(-1)), head_ = after(head_, 1)) {
+    if (ops_->store != nullptr) ops_->destroy(slots_ + head_ * ops_->size);
+  }
+}
+
+channel_core::~channel_core() {
+  buffer_.destroy_all();
+  behind_.destroy_all();
+  if (void* const block = behind_.memory()) ::operator delete(block, std::align_val_t(ops_.alignment));
+}
+
+void channel_core::hand_over(void* to, void* from) const {
+  if (ops_.store == nullptr) {
+    copy_bytes(to, from, ops_.size);
+  } else {
+    ops_.deliver(to, from);
+  }
+}
+
+// Claims the partner, moves the element, and will tell it. C5 if the move throws.
+bool channel_core::give_to_receiver(void* element, will_tell& later) {
+  auto* const node = static_cast<channel_waiter*>(receivers_.claim_first());
+  if (node == nullptr) return false;
+  later.add(*node);
+  node->goes_first = true;  // unless the move succeeds, it comes back
+  hand_over(node->element, element);
+  node->settle(meeting::done);
+  return true;
+}
+
+bool channel_core::take_from_sender(void* to, will_tell& later) {
+  auto* const node = static_cast<channel_waiter*>(senders_.claim_first());
+  if (node == nullptr) return false;
+  later.add(*node);
+  node->goes_first = true;
+  hand_over(to, node->element);
+  node->settle(meeting::done);
+  return true;
+}
+
+// There is room: waiting senders move up.
+void channel_core::refill(will_tell& later) noexcept {
+  while (!senders_.empty() && !buffer_.full()) {
+    auto* const node = static_cast<channel_waiter*>(senders_.claim_first());
+    if (node == nullptr) return;
+    later.add(*node);
+    node->goes_first = true;
+    try {
+      buffer_.push(node->element);
+      node->settle(meeting::done);
+    } catch (...) {  // its own affair: it tries again, and throws there
+    }
+  }
+}
+
+meeting channel_core::try_send(void* element, will_tell& later) {
+  if (closed_.get()) [[unlikely]]
+    return meeting::closed;
+  if (!receivers_.empty() && give_to_receiver(element, later)) return meeting::done;
+  if (buffer_.full()) return meeting::none;
+  buffer_.push(element);
+  return meeting::done;
+}
+
+meeting channel_core::try_recv(void* to, will_tell& later) {
+  if (buffer_.count() != 0) [[likely]] {
+    buffer_.pop(to);
+    if (!senders_.empty()) refill(later);
+    return meeting::done;
+  }
+  if (behind_.count() != 0) {
+    behind_.pop(to);
+    return meeting::done;
+  }
+  if (!senders_.empty() && take_from_sender(to, later)) return meeting::done;
+  return closed_.get() ? meeting::closed : meeting::none;
+}
+
+void channel_core::list(channel_waiter& node) noexcept {
+  wait_list& where = node.sends ? senders_ : receivers_;
+  if (node.goes_first) {
+    where.add_in_front(node);
+  } else {
+    where.add(node);
+  }
+}
+
+bool channel_core::publish(waiter& self) {
+  auto& node = static_cast<channel_waiter&>(self);
+  reach(channel_moment::will_publish, *this);
+  {
+    will_tell later(*this);
+    channel_guard hold(lock, party_of(look_around()));
+    const meeting how = attempt(node, later);
+    if (how != meeting::none) {
+      node.settle(how);
+      return false;
+    }
+    list(node);
+  }
+  reach(channel_moment::has_published, *this);
+  return true;
+}
+
+void channel_core::unpublish(waiter& self) noexcept {
+  reach(channel_moment::will_unpublish, *this);
+  channel_guard hold(lock, party_of(look_around()));
+  unlist(static_cast<channel_waiter&>(self));
+}
+
+// Tells every waiting receiver, and counts the senders that wait.
+std::size_t channel_core::refuse_receivers(will_tell& later) noexcept {
+  while (auto* const node = static_cast<channel_waiter*>(receivers_.claim_first())) {
+    node->settle(meeting::closed);
+    later.add(*node);
+  }
+  std::size_t senders = 0;
+  for (const waiter* node = senders_.first(); node != nullptr; node = node->next) ++senders;
+  return senders;
+}
+
+void channel_core::shelter_senders(element_ring& shelter, will_tell& later) noexcept {
+  while (auto* const node = static_cast<channel_waiter*>(senders_.claim_first())) {
+    auto how = meeting::closed;
+    try {
+      if (!shelter.full()) {
+        shelter.push(node->element);
+        how = meeting::done;
+      }
+    } catch (...) {  // it keeps its element, and is told so
+    }
+    node->settle(how);
+    later.add(*node);
+  }
+}
+
+// In two steps, because memory is not allocated under a spin lock. After the first nobody is listed any more (C1), so the
+// second finds no more senders than were counted.
+bool channel_core::close(std::exception_ptr why) noexcept {
+  std::size_t senders = 0;
+  {
+    will_tell later(*this);
+    channel_guard hold(lock, party_of(look_around()));
+    if (closed_.get()) return false;
+    why_closed_ = std::move(why);
+    closed_.set(true);
+    senders = refuse_receivers(later);
+  }
+  reach(channel_moment::has_closed, *this);
+  if (senders == 0) return true;
+  void* block = nullptr;
+  if (senders <= static_cast<std::size_t>(-1) / 2 / ops_.size) {
+    block = ::operator new(senders * ops_.size, std::align_val_t(ops_.alignment), std::nothrow);
+  }
+  will_tell later(*this);
+  channel_guard hold(lock, party_of(look_around()));
+  behind_.use(block, block != nullptr ? senders : 0, ops_);
+  shelter_senders(behind_, later);
+  return true;
+}
+
+// Nobody will receive any more: senders keep their elements, and what was sent is destroyed, without the lock. Nobody
+// touches the buffer meanwhile: there are no receivers, and sends find it closed.
+void channel_core::abandon() noexcept {
+  {
+    will_tell later(*this);
+    channel_guard hold(lock, party_of(look_around()));
+    closed_.set(true);
+    element_ring nowhere;
+    nowhere.use(nullptr, 0, ops_);
+    shelter_senders(nowhere, later);
+  }
+  buffer_.destroy_all();
+  behind_.destroy_all();
+}
+
+void channel_core::rethrow() {
+  std::exception_ptr why;
+  {
+    channel_guard hold(lock, party_of(look_around()));
+    why = why_closed_;
+  }
+  if (why != nullptr) std::rethrow_exception(std::move(why));
+}
+
+}  // namespace ramie::detail

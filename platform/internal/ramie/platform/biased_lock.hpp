@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+// A spin lock that costs its habitual user no RMW. Where one thread takes it again and again, the lock is granted to
+// that thread; from then on it enters by plain stores, until somebody else comes and revokes the grant.
+//
+//       granted party                          anybody else, holding the spin lock
+//       1. inside[me] = true                   1. granted = nobody
+//       2. light fence                         2. heavy fence
+//       3. still granted to me? then in,       3. wait until not inside[former]
+//          else inside[me] = false,
+//          and the spin lock like others
+//
+// Not both get in: a party that did not see the revocation in 3 was inside before the heavy fence, and is waited for;
+// one that comes later sees it. Grants are made and revoked only under the spin lock, and whoever holds that has
+// revoked, so a holder by grant and a holder by spin lock exclude each other.
+//
+// `inside` has a cell for each party that may ever be granted the lock, because a party may be delayed between its look
+// at `granted` and step 1: a cell it shared with the next party would be cleared under that one's feet. Hence a lock
+// grants itself only to parties of one family (the workers of one runtime, the first that was granted it) with a small
+// number; the others use it as the spin lock it is.
+//
+// A revocation costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions by one
+// party, which doubles with every revocation: a lock that is really shared ends up as a spin lock.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdint>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/compiler.hpp>
+#include <ramie/platform/cpu.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/spin_lock.hpp>
+
+namespace ramie::platform {
+
+// Who takes locks: one thread at a time.
+struct lock_party {
+  const void* family = nullptr;
+  std::uint32_t number = 0;  // unique in the family
+};
+
+class biased_lock {
+ public:
+  // How the lock is held; unlock must be given what lock returned.
+  enum class hold : bool { spin, grant };
+
+  biased_lock() noexcept = default;
+  biased_lock(const biased_lock&) = delete;
+  biased_lock& operator=(const biased_lock&) = delete;
+
+  // `me` null: somebody who is never granted the lock.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE hold lock(const lock_party* me) noexcept {
+    if (me != nullptr && granted_.load(std::memory_order_relaxed) == me) [[likely]] {
+      auto& cell = inside_[me->number];
+      // Acquire: fibers of one thread follow each other here; free on x86, and ThreadSanitizer sees it.
+      if (cell.load(std::memory_order_acquire)) [[unlikely]]
+        taken_twice();
+      cell.store(true, std::memory_order_relaxed);                    // 1
+      light_fence();                                                  // 2
+      if (granted_.load(std::memory_order_relaxed) == me) [[likely]]  // 3
+        return hold::grant;
+      cell.store(false, std::memory_order_release);
+    }
+    lock_spin(me);
+    return hold::spin;
+  }
+
+  RAMIE_ALWAYS_INLINE void unlock(hold how, const lock_party* me) noexcept {
+    if (how == hold::grant) [[likely]] {
+      inside_[me->number].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
+    } else {
+      if (run_ >= wanted_) [[unlikely]]
+        grant(me);
+      spin_.unlock();
+    }
+  }
+
+  // Of a scope. `me` must still be the caller at the end: no switch inside.
+  class guard {
+   public:
+    RAMIE_ALWAYS_INLINE guard(biased_lock& l, const lock_party* me) noexcept : lock_(l), me_(me), how_(l.lock(me)) {}
+    RAMIE_ALWAYS_INLINE ~guard() { lock_.unlock(how_, me_); }
+    guard(const guard&) = delete;
+    guard& operator=(const guard&) = delete;
+
+   private:
+    biased_lock& lock_;
+    const lock_party* const me_;
+    const hold how_;
+  };
+
+#if defined(RAMIE_MODEL)
+  static constexpr std::uint32_t first_run = 2;
+#else
+  static constexpr std::uint32_t first_run = 64;
+#endif
+  static constexpr std::uint32_t longest_run = 1u << 20;
+  static constexpr std::uint32_t cells = 8;
+
+ private:
+  void lock_spin(const lock_party* me) noexcept;
+  void grant(const lock_party* me) noexcept;
+  [[noreturn]] static void taken_twice() noexcept;
+
+  atomic<const lock_party*> granted_{nullptr};
+  atomic<bool> inside_[cells] = {};
+
+  spin_lock spin_;
+  // Under it:
+  std::uint32_t run_ = 0;             // acquisitions in a row by `last_`
+  std::uint32_t wanted_ = first_run;  // of those for a grant
+  std::uint32_t granted_cell_ = 0;    // the party itself may be gone when its grant is revoked
+  const lock_party* last_ = nullptr;
+  const void* family_ = nullptr;  // set by the first grant, for good
+};
+
+}  // namespace ramie::platform

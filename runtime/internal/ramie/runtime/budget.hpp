@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSL-1.0
+// Cooperation of operations that do not wait: each takes one from the worker's budget, and when that is used up, the
+// others have a turn. So two fibers that keep each other busy can't starve the rest.
+#pragma once
+
+#include <ramie/cancel.hpp>
+#include <ramie/runtime/here.hpp>
+
+namespace ramie::detail {
+
+// Lets others go first, if there are any, and fills the budget up. Only as a fiber of that worker; may come back on
+// another one. Not a cancellation point.
+void step_aside(worker_desk& desk) noexcept;
+
+// An operation that may not switch has been carried out.
+inline void spend_budget(const whereabouts& at) noexcept {
+  if (at.self == nullptr) return;
+  const auto left = at.desk->budget.get();
+  if (left != 0) at.desk->budget.set(left - 1);
+}
+
+// The beginning of an operation that may wait: a cancellation point, and a turn for others when the budget is used
+// up. `at` is brought up to date. On a plain thread it does nothing. Throws `cancelled`.
+[[gnu::always_inline]] inline void begin_operation(whereabouts& at) {
+  if (at.self == nullptr) return;
+  if (at.desk->cancel_epoch->load(std::memory_order_acquire) != face_of(*at.self).seen_epoch.get()) [[unlikely]]
+    check_cancelled();
+  const auto left = at.desk->budget.get();
+  if (left == 0) [[unlikely]] {
+    step_aside(*at.desk);
+    at = look_around();
+  } else {
+    at.desk->budget.set(left - 1);
+  }
+}
+
+}  // namespace ramie::detail
