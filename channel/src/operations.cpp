@@ -52,7 +52,7 @@ channel_status channel_send(channel_core& c, void* element) {
     if (how != meeting::none) return status_of(how);
   }
   channel_waiter node(element, true);
-  (void)fiber_wait(c, node, waits_to_send);
+  (void)fiber_wait_fresh_first(c, node, waits_to_send);
   return status_of(node.how());
 }
 
@@ -64,7 +64,7 @@ channel_status channel_recv(channel_core& c, void* to) {
     if (how != meeting::none) return status_of(how);
   }
   channel_waiter node(to, false);
-  (void)fiber_wait(c, node, waits_to_recv);
+  (void)fiber_wait_fresh_first(c, node, waits_to_recv);
   return status_of(node.how());
 }
 

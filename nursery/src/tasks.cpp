@@ -213,7 +213,7 @@ void await_task(const task_handle& handle) {
   node.task = handle.record;
   // Whoever ended a former task in this block may still be telling its getters, and wake us by mistake.
   do {
-    (void)fiber_wait_youngest_first(end, node, why);
+    (void)fiber_wait_fresh_first(end, node, why);
   } while (!has_finished(*handle.record));
 }
 

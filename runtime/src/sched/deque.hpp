@@ -114,6 +114,14 @@ class deque {
     return slot(head.real()).load(std::memory_order_relaxed);
   }
 
+  // The same for pop_young.
+  [[nodiscard]] const T* peek_young() noexcept {
+    const head_view head(head_.load(std::memory_order_acquire));
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    if (head.real() == tail) return nullptr;
+    return slot(static_cast<std::uint16_t>(tail - 1)).load(std::memory_order_relaxed);
+  }
+
   // Owner only: how many entries fit without shedding. A thief may be about to make more.
   [[nodiscard]] std::uint32_t room() const noexcept {
     const head_view head(head_.load(std::memory_order_acquire));

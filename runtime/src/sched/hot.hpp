@@ -46,7 +46,7 @@ inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
     return;
   }
   // Newest first, for its warm data; but no longer while others wait in the ring.
-  if (w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty()) {
+  if (w.lifo_polls.get() >= max_lifo_polls && !w.ring.empty()) {
     push_local(w, f);
     return;
   }
@@ -68,7 +68,7 @@ RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
   }
   fiber* f = nullptr;
   if (!w.newest.empty()) {
-    const bool capped = w.lifo_polls.get() >= max_lifo_polls_per_tick && !w.ring.empty();
+    const bool capped = w.lifo_polls.get() >= max_lifo_polls && !w.ring.empty();
     f = w.newest.take();
     if (f != nullptr && !capped) {
       w.lifo_polls.add(1);
@@ -80,6 +80,8 @@ RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
   }
   f = w.ring.pop_old();
   if (f == nullptr) return poll_in_vain(w);
+  w.lifo_polls.set(0);
+  w.fresh_polls.set(0);
   w.count.polls.set(polls);
   return f;
 }

@@ -32,13 +32,15 @@ fiber* scheduler::poll_in_vain(worker& w) noexcept {
   return take_from_injection(w);
 }
 
-// One fiber to run; the rest of the batch goes to the ring.
+// One fiber to run; the rest of a batch goes to the ring. Only one while the ring has something: a batch would push the
+// ring's own over its edge, back into this queue.
 fiber* scheduler::take_from_injection(worker& w) noexcept {
   const auto waiting = injection.size();
   if (waiting == 0) return nullptr;
   fiber* batch[max_global_batch];
   // In chaos nobody looks at rings.
-  const auto share = chaotic ? 1 : fair_batch(waiting, live.load(std::memory_order_relaxed));
+  const bool only_one = chaotic || !w.ring.empty();
+  const auto share = only_one ? 1 : fair_batch(waiting, live.load(std::memory_order_relaxed));
   const auto count = injection.take(batch, std::min(share, w.ring.room() + 1));
   if (count == 0) return nullptr;
   w.ring.push_batch(batch + 1, count - 1);

@@ -116,6 +116,18 @@ struct no_alarm {
 
 // Who runs first when the fiber parks: whoever is next.
 constexpr auto nobody_first = [](worker&) -> fiber* { return nullptr; };
+// Or what was spawned last, if that has not started: a program that spawns and then waits for what its children do is
+// taken depth first, with few stacks, instead of breadth first, with a stack for every branch. Not before a fiber that
+// was just woken, and not for ever: the oldest in the ring may have waited since before.
+constexpr auto fresh_first = [](worker& w) -> fiber* {
+  if (!w.newest.empty() || w.fresh_polls.get() >= max_fresh_polls) return nullptr;
+  const bool due = w.attention.load(std::memory_order_relaxed) != 0 || w.tempo.due(w.count.polls.get() + 1);
+  const fiber* const youngest = due ? nullptr : w.ring.peek_young();
+  if (youngest == nullptr || youngest->stack.get() != nullptr) return nullptr;
+  w.fresh_polls.add(1);
+  w.lifo_polls.set(0);
+  return w.sched.take_young(w);
+};
 
 // The loop of every wait. `first(w)` names who runs first when the fiber parks, or null.
 template <class First, class Alarm>
@@ -165,19 +177,15 @@ wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
   if (w == nullptr) return thread_wait(on, node, why, deadline);
   w = detour_in_chaos(w);
   alarm clock(w->sched, deadline);
-  return wait_as_fiber(w, on, node, why, cancellable::yes, nobody_first, clock);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
 }
 
-wait_result fiber_wait_youngest_first(waitable& on, waiter& node, const wait_reason& why) {
+wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
   worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   w = detour_in_chaos(w);
-  const auto youngest = [](worker& at) -> fiber* {
-    const bool due = at.attention.load(std::memory_order_relaxed) != 0 || at.tempo.due(at.count.polls.get() + 1);
-    return due ? nullptr : at.sched.take_young(at);
-  };
   no_alarm none;
-  return wait_as_fiber(w, on, node, why, cancellable::yes, youngest, none);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none);
 }
 
 // The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If nobody waits in

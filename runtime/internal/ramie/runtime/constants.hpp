@@ -26,7 +26,8 @@ inline constexpr std::size_t global_queue_soft_capacity = 65'536;
 
 // Cooperation.
 inline constexpr std::uint32_t budget_per_tick = 128;
-inline constexpr std::uint32_t max_lifo_polls_per_tick = 3;
+inline constexpr std::uint32_t max_lifo_polls = 3;    // in a row, while others wait (the seeds': a tick)
+inline constexpr std::uint32_t max_fresh_polls = 32;  // in a row, of fibers that start before older ones
 inline constexpr std::chrono::nanoseconds longest_join_patience = 64ms;  // see join.hpp
 
 // Adaptive visits to the injection queue.

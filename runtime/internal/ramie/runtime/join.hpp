@@ -55,8 +55,4 @@ void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);
 // A RUNNABLE fiber that was taken and is not needed.
 void give_back(fiber& f) noexcept;
 
-// For a wait that will probably be ended by what the caller spawned last: fiber_wait, but the youngest entry of the
-// ring goes first. A cancellation point.
-wait_result fiber_wait_youngest_first(waitable& on, waiter& self, const wait_reason& why);
-
 }  // namespace ramie::detail

@@ -65,6 +65,10 @@ enum class cancellable : bool { no, yes };
 // thread; inside the scheduler itself it is a fatal error.
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cancellable may_cancel = cancellable::yes);
 
+// The same for a wait that will probably be ended by what the caller spawned last: if the youngest entry of the ring
+// has not started, it goes first.
+wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
+
 // The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the machine's).
 // If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with nothing published,
 // if the deadline can't be kept. time_point::max() is never.
