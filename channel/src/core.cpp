@@ -23,7 +23,7 @@ RAMIE_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size
 }  // namespace
 
 void will_tell::tell_all() noexcept {
-  reach(channel_moment::will_complete, at_);
+  if (at_ != nullptr) reach(channel_moment::will_complete, *at_);
   for (waiter* node = first_; node != nullptr;) {
     waiter* const next = node->next;
     complete(*node->who);  // the node is gone after this
@@ -190,8 +190,8 @@ void channel_core::shelter_senders(element_ring& shelter, will_tell& later) noex
   }
 }
 
-// In two steps, because memory is not allocated under a spin lock. After the first nobody is listed any more (C1), so the
-// second finds no more senders than were counted.
+// In two steps, because memory is not allocated under a spin lock. After the first nobody is listed any more (C1), so
+// the second finds no more senders than were counted.
 bool channel_core::close(std::exception_ptr why) noexcept {
   std::size_t senders = 0;
   {
@@ -206,7 +206,7 @@ bool channel_core::close(std::exception_ptr why) noexcept {
   if (senders == 0) return true;
   void* block = nullptr;
   if (senders <= static_cast<std::size_t>(-1) / 2 / ops_.size) {
-    block = ::operator new(senders * ops_.size, std::align_val_t(ops_.alignment), std::nothrow);
+    block = ::operator new(senders* ops_.size, std::align_val_t(ops_.alignment), std::nothrow);
   }
   will_tell later(*this);
   channel_guard hold(lock, party_of(look_around()));

@@ -17,8 +17,8 @@
 //   C6  After CLOSED and close's second step no sender is listed: each was moved behind the buffer, or got its
 //       element back.
 //
-// Rejected: a lock-free ring with sequence numbers per slot (seed 002). Rendezvous first, an exact moment of closing and
-// select all need the buffer and both lists in one step; and two RMWs an element are more than the one of the lock,
+// Rejected: a lock-free ring with sequence numbers per slot (seed 002). Rendezvous first, an exact moment of closing
+// and select all need the buffer and both lists in one step; and two RMWs an element are more than the one of the lock,
 // which mostly is none (biased_lock.hpp). See spec/decisions/008-channels.md.
 #pragma once
 
@@ -46,9 +46,9 @@ struct channel_waiter : waiter {
 
   void* element;  // a T to move from, or a landing
   bool sends;
-  bool goes_first = false;         // it was claimed in vain (C5)
-  waiter* select = nullptr;        // whose `outcome` is set to `case_number`
-  std::uint32_t case_number = 0;   // from 1
+  bool goes_first = false;        // it was claimed in vain (C5)
+  waiter* select = nullptr;       // whose `outcome` is set to `case_number`
+  std::uint32_t case_number = 0;  // from 1
 
   void settle(meeting how) noexcept {
     outcome = static_cast<std::uint32_t>(how);
@@ -60,7 +60,8 @@ struct channel_waiter : waiter {
 // Claimed partners that have to be told once the lock is released: declare it before the guard.
 class will_tell {
  public:
-  explicit will_tell(channel_core& at) noexcept : at_(at) {}
+  will_tell() noexcept = default;
+  explicit will_tell(channel_core& at) noexcept : at_(&at) {}
   ~will_tell() {
     if (first_ != nullptr) tell_all();
   }
@@ -74,7 +75,7 @@ class will_tell {
 
  private:
   void tell_all() noexcept;
-  channel_core& at_;
+  channel_core* at_ = nullptr;  // for the hooks
   waiter* first_ = nullptr;
   waiter** end_ = &first_;
 };
@@ -127,9 +128,7 @@ class channel_core final : public waitable {
 
   // Without it.
   [[nodiscard]] bool may_send() const noexcept { return closed_.get() || !receivers_.empty() || !buffer_.full(); }
-  [[nodiscard]] bool may_recv() const noexcept {
-    return buffer_.count() != 0 || !senders_.empty() || closed_.get();
-  }
+  [[nodiscard]] bool may_recv() const noexcept { return buffer_.count() != 0 || !senders_.empty() || closed_.get(); }
   bool close(std::exception_ptr why) noexcept;
   void abandon() noexcept;
   void rethrow();

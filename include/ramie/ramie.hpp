@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ramie/arena.hpp>
+#include <ramie/broadcast.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
@@ -10,10 +11,13 @@
 #include <ramie/fiber_local.hpp>
 #include <ramie/gather.hpp>
 #include <ramie/nursery.hpp>
+#include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
 #include <ramie/report.hpp>
 #include <ramie/runtime.hpp>
+#include <ramie/select.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/task.hpp>
 #include <ramie/this_fiber.hpp>
 #include <ramie/timeout.hpp>
+#include <ramie/watch.hpp>

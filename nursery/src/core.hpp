@@ -79,7 +79,7 @@ struct nursery_core : cancel_scope {
   // Written by others.
   platform::spin_lock waiters_lock;
   std::atomic<bool> asked_to_stop{false};
-  wait_list waiters;  // for single tasks, each node a task_waiter
+  wait_list waiters;  // for single tasks, each node a keyed_waiter
   std::atomic<std::uint64_t> spawned_by_descendants{0};
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.

@@ -32,6 +32,8 @@ class visit {
     platform::heavy_fence();                                 // 2
   }
   ~visit() { leave(); }
+  // Somebody else will leave.
+  void stay() noexcept { announced_ = false; }
   visit(const visit&) = delete;
   visit& operator=(const visit&) = delete;
 
@@ -41,10 +43,6 @@ class visit {
   }
   nursery_core& home_;
   bool announced_;
-};
-
-struct task_waiter : waiter {
-  const task_record* task;
 };
 
 // The end of one task.
@@ -73,7 +71,7 @@ void tell_getters(nursery_core& home, const task_record& task) noexcept {
   waiter* ready = nullptr;
   {
     std::lock_guard hold(home.waiters_lock);
-    home.waiters.claim_if([&task](const waiter& node) { return static_cast<const task_waiter&>(node).task == &task; },
+    home.waiters.claim_if([&task](const waiter& node) { return static_cast<const keyed_waiter&>(node).key == &task; },
                           ready);
   }
   while (ready != nullptr) {
@@ -209,12 +207,39 @@ void await_task(const task_handle& handle) {
   if (has_finished(*handle.record)) return;
   static const wait_reason why{"task"};
   task_end end(*handle.home, *handle.record);
-  task_waiter node;
-  node.task = handle.record;
+  keyed_waiter node(handle.record);
   // Whoever ended a former task in this block may still be telling its getters, and wake us by mistake.
   do {
     (void)fiber_wait_fresh_first(end, node, why);
   } while (!has_finished(*handle.record));
+}
+
+namespace {
+
+// For select. A task outside the caller's tree is announced as by `visit`, for as long as the select lasts.
+nursery_core& home_of(const join_target& t) noexcept {
+  return *static_cast<nursery_core*>(t.home);
+}
+task_record& task_of(const join_target& t) noexcept {
+  return *static_cast<task_record*>(t.what);
+}
+bool must_announce(const join_target& t) noexcept {
+  return kinship_to(home_of(t), look_around()) == kinship::none;
+}
+
+constexpr join_ops task_joins{
+    [](const join_target& t) { visit(home_of(t), t.number, look_around()).stay(); },
+    [](const join_target& t) noexcept {
+      if (must_announce(t)) home_of(t).visitors.fetch_sub(1, std::memory_order_release);
+    },
+    [](const join_target& t) noexcept { return has_finished(task_of(t)); },
+    [](const join_target& t, keyed_waiter& node) { return task_end(home_of(t), task_of(t)).publish(node); },
+    [](const join_target& t, keyed_waiter& node) noexcept { task_end(home_of(t), task_of(t)).unpublish(node); }};
+
+}  // namespace
+
+join_target task_join_target(const task_handle& handle) noexcept {
+  return {&task_joins, handle.record, handle.home, handle.life};
 }
 
 bool task_done(const task_handle& handle) {

@@ -209,8 +209,8 @@ class channel : public ::ramie::detail::sends<channel<T>, T>,
 
   // No more elements are accepted. Receivers get what is there, then nothing; those that wait are told now. Senders
   // that wait have been accepted: their elements go behind the buffer, in order, and they return true (if there is no
-  // memory for that, or a move throws, false, with the element). Returns whether this call closed it; again is harmless.
-  // Not a cancellation point.
+  // memory for that, or a move throws, false, with the element). Returns whether this call closed it; again is
+  // harmless. Not a cancellation point.
   bool close() const { return channel_close(*core_, nullptr); }
   // The same, and receivers that have drained the channel get this thrown instead of nothing.
   bool close(std::exception_ptr why) const { return channel_close(*core_, std::move(why)); }

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ramie/detail/joinable.hpp>
 #include <ramie/detail/task_record.hpp>
 
 namespace ramie::detail {
@@ -21,6 +22,7 @@ void rethrow_failure(const task_handle& handle);  // returns if the task has a v
 void value_taken(const task_handle& handle);      // throws usage_error if it was before
 [[nodiscard]] bool task_done(const task_handle& handle);
 void drop_task(const task_handle& handle) noexcept;
+[[nodiscard]] join_target task_join_target(const task_handle& handle) noexcept;
 [[noreturn]] void no_such_task();
 [[noreturn]] void cancelled_on_its_own();  // throws `cancelled`
 
@@ -79,6 +81,11 @@ class task {
 
   // Whether there is a child behind this handle.
   [[nodiscard]] bool valid() const noexcept { return handle_.record != nullptr; }
+
+  // For select's on_join; not part of the API. An empty handle is never ready.
+  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept {
+    return valid() ? ::ramie::detail::task_join_target(handle_) : ::ramie::detail::join_target{};
+  }
 
   // Lets go of the child, which goes on.
   void reset() noexcept {

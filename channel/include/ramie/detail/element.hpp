@@ -15,7 +15,7 @@ namespace ramie::detail {
 struct element_ops {
   std::size_t size;
   std::size_t alignment;
-  void (*store)(void* slot, void* from);     // makes a T in raw memory from the T at `from`; may throw
+  void (*store)(void* slot, void* from);       // makes a T in raw memory from the T at `from`; may throw
   void (*deliver)(void* landing, void* from);  // the same into a landing<T>
   void (*destroy)(void* slot) noexcept;
 };
@@ -57,8 +57,7 @@ template <class T>
   if constexpr (moves_as_bytes<T>) {
     return {sizeof(T), alignof(T), nullptr, nullptr, nullptr};
   } else {
-    return {sizeof(T), alignof(T),
-            [](void* slot, void* from) { ::new (slot) T(std::move(*static_cast<T*>(from))); },
+    return {sizeof(T), alignof(T), [](void* slot, void* from) { ::new (slot) T(std::move(*static_cast<T*>(from))); },
             [](void* to, void* from) { landing<T>::deliver(to, from); },
             [](void* slot) noexcept { static_cast<T*>(slot)->~T(); }};
   }

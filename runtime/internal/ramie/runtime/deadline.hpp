@@ -18,7 +18,7 @@ struct deadline_entry {
   std::chrono::steady_clock::time_point when;
   cancel_scope* target = nullptr;  // null: the entry is a wake_up
   source_location where{};
-  std::size_t at = none;           // in the timekeeper's heap
+  std::size_t at = none;  // in the timekeeper's heap
 
   static constexpr std::size_t none = ~std::size_t{0};
 };

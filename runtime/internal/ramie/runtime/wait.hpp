@@ -42,6 +42,12 @@ struct waiter {
   std::uint32_t outcome = 0;  // 0: none yet. Written by the claimer before complete.
 };
 
+// Of a waitable whose waiters wait for different things.
+struct keyed_waiter : waiter {
+  explicit keyed_waiter(const void* what) noexcept : key(what) {}
+  const void* key;
+};
+
 class waitable {
  public:
   [[nodiscard]] virtual bool try_complete(waiter& self) = 0;
@@ -69,9 +75,9 @@ wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cance
 // has not started, it goes first.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
-// The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the machine's).
-// If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with nothing published,
-// if the deadline can't be kept. time_point::max() is never.
+// The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
+// machine's). If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with nothing
+// published, if the deadline can't be kept. time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
 

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every receiver gets every message. The sender never waits: a receiver that falls behind loses the oldest messages and
+// is told how many.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <ramie/clock.hpp>
+#include <ramie/detail/bulletin.hpp>
+
+namespace ramie::inline v0 {
+
+// What a receiver of a broadcast found.
+template <class T>
+struct broadcast_message {
+  channel_status status = channel_status::ok;
+  std::optional<T> value;
+  std::uint64_t lost = 0;  // messages before this one that were overwritten before they could be received
+  [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
+  [[nodiscard]] T& operator*() noexcept { return *value; }
+  [[nodiscard]] T* operator->() noexcept { return &*value; }
+};
+
+// A receiver with a position of its own. A copy starts at the same position and goes on by itself. Used by one fiber or
+// thread at a time.
+template <class T>
+class broadcast_receiver {
+ public:
+  using value_type = T;
+  broadcast_receiver() noexcept = default;
+  explicit broadcast_receiver(::ramie::detail::reader_ref at) noexcept : at_(std::move(at)) {}
+
+  // The next message, or the oldest that is still there, with the number of those lost. Without a value: closed and all
+  // read. A cancellation point. Throws what copying T throws: the message is then still the next one.
+  [[nodiscard]] broadcast_message<T> recv() { return recv_until(std::chrono::steady_clock::time_point::max()); }
+  // The same, no longer than that. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
+  [[nodiscard]] broadcast_message<T> recv_until(std::chrono::steady_clock::time_point deadline) {
+    const auto status = await_notice(*at_, at_.position, deadline);
+    if (status != channel_status::ok) return {status, std::nullopt, 0};
+    return try_recv();
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] broadcast_message<T> recv_for(std::chrono::duration<Rep, Period> limit) {
+    return recv_until(::ramie::detail::time_after(limit));
+  }
+  // The same without waiting: would_block if there is nothing new. Not a cancellation point.
+  [[nodiscard]] broadcast_message<T> try_recv() {
+    const auto found = try_read(*at_, at_.position);
+    if (found.status != channel_status::ok) return {found.status, std::nullopt, 0};
+    broadcast_message<T> message{found.status, *static_cast<const T*>(found.what.get()), found.lost};
+    at_.position = found.next;
+    return message;
+  }
+  [[nodiscard]] bool valid() const noexcept { return at_.valid(); }
+
+  // For select's on_join; not part of the API.
+  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept { return at_.join_source(); }
+
+ private:
+  ::ramie::detail::reader_ref at_;
+};
+
+// The sending side. Copies are the same broadcast; when the last one goes, it closes.
+template <class T>
+class broadcast {
+ public:
+  using value_type = T;
+  broadcast() noexcept = default;
+  // Keeps the last `capacity` messages, at least 1. Throws usage_error, std::bad_alloc.
+  explicit broadcast(std::size_t capacity) : board_(::ramie::detail::make_bulletin(capacity, nullptr)) {}
+
+  // To every receiver. Returns how many there are just now. Never waits; not a cancellation point. Throws
+  // std::bad_alloc and what copying or moving T throws. False once closed.
+  bool send(T message) const { return post(*board_.get(), std::make_shared<const T>(std::move(message))); }
+  // A receiver of what is sent from now on.
+  [[nodiscard]] broadcast_receiver<T> subscribe() const {
+    return broadcast_receiver<T>(::ramie::detail::reader_ref(board_.get(), posted(*board_.get())));
+  }
+  // Receivers get what is there, then closed. Again is harmless.
+  void close() const { close_bulletin(*board_.get()); }
+  [[nodiscard]] bool is_closed() const { return bulletin_closed(*board_.get()); }
+  // How many there are. A snapshot.
+  [[nodiscard]] std::size_t receivers() const { return readers(*board_.get()); }
+  [[nodiscard]] bool valid() const noexcept { return board_.valid(); }
+
+ private:
+  ::ramie::detail::poster_ref board_;
+};
+
+}  // namespace ramie::inline v0

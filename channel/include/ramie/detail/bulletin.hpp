@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+// What broadcast and watch stand on: a board with room for the last few notices, which any number of readers read, each
+// at its own pace. Not part of the API.
+//
+// Notices are numbered from 0; `posted` is how many there were. The board keeps the last `capacity`. A reader has the
+// number of the next notice it wants. Posting never waits: a reader that is too slow finds the oldest ones gone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include <ramie/channel.hpp>
+#include <ramie/detail/joinable.hpp>
+
+namespace ramie::detail {
+
+class bulletin_core;
+using notice = std::shared_ptr<const void>;
+
+struct bulletin_reading {
+  channel_status status = channel_status::would_block;
+  notice what;
+  std::uint64_t next = 0;  // the reader's new position
+  std::uint64_t lost = 0;  // notices between its old position and this one
+};
+
+// `first`, if not null, is notice 0. Throws std::bad_alloc, usage_error for capacity 0.
+[[nodiscard]] std::shared_ptr<bulletin_core> make_bulletin(std::size_t capacity, notice first);
+// False: it is closed, and nothing was posted. Not a cancellation point.
+bool post(bulletin_core& b, notice what) noexcept;
+void close_bulletin(bulletin_core& b) noexcept;
+[[nodiscard]] bool bulletin_closed(const bulletin_core& b) noexcept;
+[[nodiscard]] std::uint64_t posted(const bulletin_core& b) noexcept;
+[[nodiscard]] notice latest(const bulletin_core& b);
+
+// The notice at `position`, or the oldest after it. Without waiting: ok, would_block, closed.
+[[nodiscard]] bulletin_reading try_read(bulletin_core& b, std::uint64_t position);
+// Waits until there is one, or the board is closed: ok, closed or timed_out. A cancellation point.
+[[nodiscard]] channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_time deadline);
+// For select: true when a read would not wait.
+[[nodiscard]] join_target bulletin_join_target(bulletin_core& b, std::uint64_t position) noexcept;
+
+// Those who post. The last one closes.
+void add_poster(bulletin_core& b) noexcept;
+void drop_poster(bulletin_core& b) noexcept;
+void add_reader(bulletin_core& b) noexcept;
+void drop_reader(bulletin_core& b) noexcept;
+[[nodiscard]] std::size_t readers(const bulletin_core& b) noexcept;
+[[noreturn]] void no_such_bulletin();
+
+// A handle that counts as a poster.
+class poster_ref {
+ public:
+  poster_ref() noexcept = default;
+  explicit poster_ref(std::shared_ptr<bulletin_core> b) noexcept : board_(std::move(b)) { add_poster(*board_); }
+  poster_ref(const poster_ref& other) noexcept : board_(other.board_) {
+    if (board_ != nullptr) add_poster(*board_);
+  }
+  poster_ref(poster_ref&& other) noexcept = default;
+  poster_ref& operator=(poster_ref other) noexcept {
+    board_.swap(other.board_);
+    return *this;
+  }
+  ~poster_ref() {
+    if (board_ != nullptr) drop_poster(*board_);
+  }
+  [[nodiscard]] const std::shared_ptr<bulletin_core>& get() const {
+    if (board_ == nullptr) no_such_bulletin();
+    return board_;
+  }
+  [[nodiscard]] bool valid() const noexcept { return board_ != nullptr; }
+
+ private:
+  std::shared_ptr<bulletin_core> board_;
+};
+
+// A handle that counts as a reader, with its position.
+class reader_ref {
+ public:
+  reader_ref() noexcept = default;
+  reader_ref(std::shared_ptr<bulletin_core> b, std::uint64_t at) noexcept : position(at), board_(std::move(b)) {
+    add_reader(*board_);
+  }
+  reader_ref(const reader_ref& other) noexcept : position(other.position), board_(other.board_) {
+    if (board_ != nullptr) add_reader(*board_);
+  }
+  reader_ref(reader_ref&& other) noexcept = default;
+  reader_ref& operator=(reader_ref other) noexcept {
+    std::swap(position, other.position);
+    board_.swap(other.board_);
+    return *this;
+  }
+  ~reader_ref() {
+    if (board_ != nullptr) drop_reader(*board_);
+  }
+  [[nodiscard]] bulletin_core& operator*() const {
+    if (board_ == nullptr) no_such_bulletin();
+    return *board_;
+  }
+  [[nodiscard]] bool valid() const noexcept { return board_ != nullptr; }
+  [[nodiscard]] join_target join_source() const noexcept {
+    return board_ != nullptr ? bulletin_join_target(*board_, position) : join_target{};
+  }
+
+  std::uint64_t position = 0;
+
+ private:
+  std::shared_ptr<bulletin_core> board_;
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSL-1.0
+// One value, once, from one sender to one receiver.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/channel.hpp>
+#include <ramie/detail/joinable.hpp>
+
+namespace ramie::detail {
+
+class fiber;
+struct keyed_waiter;
+
+// The two ends share this block, and nothing else is ever allocated.
+//
+//   EMPTY ----send----> VALUE_SENT          the value is there; the receiver's to take
+//     |  \---close----> CLOSED              one end has gone without a value
+//     |                    ^
+//   RECEIVER_WAITING ------+--> VALUE_SENT  the same; whoever leaves this state wakes `who`
+//
+// EMPTY <-> RECEIVER_WAITING by the receiver alone, which writes `who` and `ticket` before it; whoever else leaves
+// RECEIVER_WAITING reads them, wakes, and sets `told`. The wake carries a ticket and no outcome: the receiver looks at
+// the state. If it finds that somebody has left RECEIVER_WAITING, it waits for `told`: until then its frame is used.
+struct oneshot_core {
+  enum state : std::uint8_t { empty, receiver_waiting, value_sent, closed };
+  std::atomic<std::uint8_t> now{empty};
+  std::atomic<std::uint8_t> references{2};
+  std::atomic<bool> told{false};
+  fiber* who = nullptr;
+  std::uint64_t ticket = 0;
+};
+
+// Sender: the value is in place. Either end: it goes. Returns the state before.
+std::uint8_t oneshot_settle(oneshot_core& core, oneshot_core::state to) noexcept;
+// Receiver: waits until the state is final. A cancellation point. False: the deadline came first.
+[[nodiscard]] bool oneshot_wait(oneshot_core& core, channel_time deadline);
+// For select.
+[[nodiscard]] join_target oneshot_join_target(oneshot_core& core) noexcept;
+[[noreturn]] void no_such_oneshot();
+
+template <class T>
+struct oneshot_block : oneshot_core {
+  [[nodiscard]] T& value() noexcept { return *std::launder(reinterpret_cast<T*>(room)); }
+  static void drop(oneshot_block* block) noexcept {
+    if (block->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete block;
+  }
+  alignas(T) std::byte room[sizeof(T)];
+};
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+template <class T>
+class oneshot_sender {
+ public:
+  oneshot_sender() noexcept = default;
+  explicit oneshot_sender(::ramie::detail::oneshot_block<T>* block) noexcept : block_(block) {}
+  oneshot_sender(oneshot_sender&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  oneshot_sender& operator=(oneshot_sender other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  // Without a send, the receiver is told that nothing will come.
+  ~oneshot_sender() {
+    if (block_ == nullptr) return;
+    ::ramie::detail::oneshot_settle(*block_, ::ramie::detail::oneshot_core::closed);
+    block_->drop(block_);
+  }
+
+  // Gives the value to the receiver and lets go. False: the receiver has gone, and the value is still the caller's (it
+  // may have been moved there and back). Never waits; not a cancellation point. Throws usage_error if there was a send
+  // before, and what moving T throws: then nothing has happened.
+  bool send(T&& value) {
+    using core = ::ramie::detail::oneshot_core;
+    if (block_ == nullptr) ::ramie::detail::no_such_oneshot();
+    if (is_closed()) return false;
+    ::new (static_cast<void*>(block_->room)) T(std::move(value));
+    auto* const block = std::exchange(block_, nullptr);
+    const bool received = ::ramie::detail::oneshot_settle(*block, core::value_sent) != core::closed;
+    if (!received) {
+      give_back(*block, value);
+    }
+    block->drop(block);
+    return received;
+  }
+  bool send(const T& value) {
+    T copy(value);
+    return send(std::move(copy));
+  }
+
+  // Whether the receiver has gone. A snapshot.
+  [[nodiscard]] bool is_closed() const noexcept {
+    return block_ == nullptr || block_->now.load(std::memory_order_acquire) == ::ramie::detail::oneshot_core::closed;
+  }
+  [[nodiscard]] bool valid() const noexcept { return block_ != nullptr; }
+
+ private:
+  // The receiver went between the look and the send.
+  static void give_back(::ramie::detail::oneshot_block<T>& block, T& value) {
+    struct destroyed {
+      T& what;
+      ~destroyed() { what.~T(); }
+    } after{block.value()};
+    if constexpr (std::is_move_assignable_v<T>) {
+      value = std::move(block.value());
+    } else {
+      value.~T();
+      ::new (static_cast<void*>(std::addressof(value))) T(std::move(block.value()));
+    }
+  }
+  ::ramie::detail::oneshot_block<T>* block_ = nullptr;
+};
+
+template <class T>
+class oneshot_receiver {
+ public:
+  oneshot_receiver() noexcept = default;
+  explicit oneshot_receiver(::ramie::detail::oneshot_block<T>* block) noexcept : block_(block) {}
+  oneshot_receiver(oneshot_receiver&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+  oneshot_receiver& operator=(oneshot_receiver other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~oneshot_receiver() {
+    if (block_ == nullptr) return;
+    using core = ::ramie::detail::oneshot_core;
+    if (::ramie::detail::oneshot_settle(*block_, core::closed) == core::value_sent) block_->value().~T();
+    block_->drop(block_);
+  }
+
+  // Waits for the value. Nothing: the sender has gone without one, or the value was taken before. A cancellation
+  // point. Throws usage_error on an empty handle, std::bad_alloc on a thread's first wait.
+  [[nodiscard]] std::optional<T> recv() {
+    (void)::ramie::detail::oneshot_wait(core(), ::ramie::detail::channel_time::max());
+    return take();
+  }
+  // The same, no longer than that: a value, or closed, or timed_out. A cancellation point.
+  [[nodiscard]] received<T> recv_until(std::chrono::steady_clock::time_point deadline) {
+    if (!::ramie::detail::oneshot_wait(core(), deadline)) return received<T>(channel_status::timed_out);
+    return result();
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] received<T> recv_for(std::chrono::duration<Rep, Period> limit) {
+    return recv_until(::ramie::detail::time_after(limit));
+  }
+  // The same without waiting: a value, or would_block, or closed. Not a cancellation point.
+  [[nodiscard]] received<T> try_recv() {
+    const auto now = core().now.load(std::memory_order_acquire);
+    if (now == ::ramie::detail::oneshot_core::empty) return received<T>(channel_status::would_block);
+    return result();
+  }
+  [[nodiscard]] bool valid() const noexcept { return block_ != nullptr; }
+
+  // For select's on_join; not part of the API.
+  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept {
+    return block_ != nullptr ? ::ramie::detail::oneshot_join_target(*block_) : ::ramie::detail::join_target{};
+  }
+
+ private:
+  [[nodiscard]] ::ramie::detail::oneshot_core& core() const {
+    if (block_ == nullptr) ::ramie::detail::no_such_oneshot();
+    return *block_;
+  }
+  [[nodiscard]] std::optional<T> take() {
+    using core = ::ramie::detail::oneshot_core;
+    if (block_->now.load(std::memory_order_acquire) != core::value_sent) return std::nullopt;
+    std::optional<T> value(std::move(block_->value()));  // if that throws, it is still there
+    block_->value().~T();
+    block_->now.store(core::closed, std::memory_order_relaxed);  // the sender has let go of the state
+    return value;
+  }
+  [[nodiscard]] received<T> result() {
+    auto value = take();
+    return value ? received<T>(std::move(value)) : received<T>(channel_status::closed);
+  }
+  ::ramie::detail::oneshot_block<T>* block_ = nullptr;
+};
+
+template <class T>
+struct oneshot_ends {
+  oneshot_sender<T> tx;
+  oneshot_receiver<T> rx;
+};
+
+// auto [tx, rx] = make_oneshot<T>(). One allocation. Throws std::bad_alloc.
+template <class T>
+[[nodiscard]] oneshot_ends<T> make_oneshot() {
+  static_assert(std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+  auto* const block = new ::ramie::detail::oneshot_block<T>;
+  return {oneshot_sender<T>(block), oneshot_receiver<T>(block)};
+}
+
+}  // namespace ramie::inline v0
