@@ -74,8 +74,8 @@ class broadcast {
   // Keeps the last `capacity` messages, at least 1. Throws usage_error, std::bad_alloc.
   explicit broadcast(std::size_t capacity) : board_(::ramie::detail::make_bulletin(capacity, nullptr)) {}
 
-  // To every receiver. Returns how many there are just now. Never waits; not a cancellation point. Throws
-  // std::bad_alloc and what copying or moving T throws. False once closed.
+  // To every receiver. False once closed. Never waits; not a cancellation point. Throws std::bad_alloc and what
+  // copying or moving T throws.
   bool send(T message) const { return post(*board_.get(), std::make_shared<const T>(std::move(message))); }
   // A receiver of what is sent from now on.
   [[nodiscard]] broadcast_receiver<T> subscribe() const {

@@ -23,12 +23,13 @@ fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   return w.tempo.global_turn(polls) ? take_from_injection(w) : nullptr;
 }
 
-// Nothing at hand. Looking in vain is time too: a fiber that yields alone still ends its ticks.
+// Nothing in the worker's own queues. Looking in vain is time too: a fiber that yields alone still ends its ticks.
 fiber* scheduler::poll_in_vain(worker& w) noexcept {
   w.vain_polls.add(1);
-  if (w.vain_polls.get() % budget_per_tick != 0) return nullptr;
-  w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
-  w.lifo_polls.set(0);
+  if (w.vain_polls.get() % budget_per_tick == 0) {
+    w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
+    w.lifo_polls.set(0);
+  }
   return take_from_injection(w);
 }
 
