@@ -32,9 +32,9 @@ void will_tell::tell_all() noexcept {
 }
 
 void element_ring::push(void* from) {
-  char* const slot = slots_ + after(head_, count()) * ops_->size;
+  char* const slot = slots_ + after(head_, count()) * size_;
   if (ops_->store == nullptr) {
-    copy_bytes(slot, from, ops_->size);
+    copy_bytes(slot, from, size_);
   } else {
     ops_->store(slot, from);
   }
@@ -42,9 +42,9 @@ void element_ring::push(void* from) {
 }
 
 void element_ring::pop(void* landing) {
-  char* const slot = slots_ + head_ * ops_->size;
+  char* const slot = slots_ + head_ * size_;
   if (ops_->store == nullptr) {
-    copy_bytes(landing, slot, ops_->size);
+    copy_bytes(landing, slot, size_);
   } else {
     ops_->deliver(landing, slot);
     ops_->destroy(slot);
@@ -55,7 +55,7 @@ void element_ring::pop(void* landing) {
 
 void element_ring::destroy_all() noexcept {
   for (; count() != 0; count_.add(static_cast<std::size_t>(-1)), head_ = after(head_, 1)) {
-    if (ops_->store != nullptr) ops_->destroy(slots_ + head_ * ops_->size);
+    if (ops_->store != nullptr) ops_->destroy(slots_ + head_ * size_);
   }
 }
 

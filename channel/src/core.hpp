@@ -25,11 +25,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 
 #include <ramie/detail/channel_core.hpp>
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/biased_lock.hpp>
+#include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/here.hpp>
 #include <ramie/runtime/wait.hpp>
 
@@ -87,6 +89,7 @@ class element_ring {
   void use(void* slots, std::size_t capacity, const element_ops& ops) noexcept {
     slots_ = static_cast<char*>(slots);
     capacity_ = capacity;
+    size_ = ops.size;
     ops_ = &ops;
   }
   [[nodiscard]] std::size_t count() const noexcept { return count_.get(); }
@@ -94,6 +97,25 @@ class element_ring {
   [[nodiscard]] bool full() const noexcept { return count_.get() == capacity_; }
   void push(void* from);  // may throw; then nothing has changed
   void pop(void* landing);
+  // The same for elements that are a word of 4 or 8 bytes.
+  RAMIE_ALWAYS_INLINE void push_word(const void* from) noexcept {
+    const auto at = after(head_, count());
+    if (size_ == 8) {
+      std::memcpy(slots_ + at * 8, from, 8);
+    } else {
+      std::memcpy(slots_ + at * 4, from, 4);
+    }
+    count_.add(1);
+  }
+  RAMIE_ALWAYS_INLINE void pop_word(void* landing) noexcept {
+    if (size_ == 8) {
+      std::memcpy(landing, slots_ + head_ * 8, 8);
+    } else {
+      std::memcpy(landing, slots_ + head_ * 4, 4);
+    }
+    head_ = after(head_, 1);
+    count_.add(static_cast<std::size_t>(-1));
+  }
   void destroy_all() noexcept;
   [[nodiscard]] void* memory() const noexcept { return slots_; }
 
@@ -106,12 +128,14 @@ class element_ring {
   std::size_t capacity_ = 0;
   std::size_t head_ = 0;
   platform::owned<std::size_t> count_{0};  // without the lock, a hint
+  std::size_t size_ = 0;                   // of an element
   const element_ops* ops_ = nullptr;
 };
 
-class channel_core final : public waitable {
+class alignas(64) channel_core final : public waitable {
  public:
-  channel_core(const element_ops& ops, void* slots, std::size_t capacity) noexcept : ops_(ops) {
+  channel_core(const element_ops& ops, void* slots, std::size_t capacity) noexcept
+      : quick_(capacity != 0 && ops.store == nullptr && (ops.size == 8 || ops.size == 4)), ops_(ops) {
     buffer_.use(slots, capacity, ops);
     behind_.use(nullptr, 0, ops);
   }
@@ -125,6 +149,11 @@ class channel_core final : public waitable {
   }
   void list(channel_waiter& node) noexcept;
   void unlist(channel_waiter& node) noexcept { (node.sends ? senders_ : receivers_).remove(node); }
+
+  // The commonest operations, without a call: a fiber that need not look around, the lock granted to its worker, an
+  // element that is a word, the buffer and nobody else involved. False: nothing has happened.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool send_quickly(const void* element) noexcept;
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool recv_quickly(void* to) noexcept;
 
   // Without it.
   [[nodiscard]] bool may_send() const noexcept { return closed_.get() || !receivers_.empty() || !buffer_.full(); }
@@ -142,11 +171,10 @@ class channel_core final : public waitable {
   void unpublish(waiter& node) noexcept override;
 
   platform::biased_lock lock;
-  std::atomic<std::uint32_t> references{1};
-  std::atomic<std::uint32_t> sender_ends{0};
-  std::atomic<std::uint32_t> receiver_ends{0};
 
  private:
+  template <class Step>
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool quickly(Step step) noexcept;
   void hand_over(void* to, void* from) const;
   [[nodiscard]] bool give_to_receiver(void* element, will_tell& later);
   [[nodiscard]] bool take_from_sender(void* to, will_tell& later);
@@ -154,14 +182,49 @@ class channel_core final : public waitable {
   void shelter_senders(element_ring& shelter, will_tell& later) noexcept;
   std::size_t refuse_receivers(will_tell& later) noexcept;
 
+  platform::owned<bool> closed_{false};
+  const bool quick_;  // there is a buffer, and elements are words
   element_ring buffer_;
   wait_list receivers_;
   wait_list senders_;
-  platform::owned<bool> closed_{false};
   element_ring behind_;  // what waiting senders left at the close
   const element_ops& ops_;
   std::exception_ptr why_closed_;  // set before closed_, read after
+
+ public:
+  std::atomic<std::uint32_t> references{1};
+  std::atomic<std::uint32_t> sender_ends{0};
+  std::atomic<std::uint32_t> receiver_ends{0};
 };
+
+template <class Step>
+RAMIE_ALWAYS_INLINE bool channel_core::quickly(Step step) noexcept {
+  const whereabouts at = look_around();
+  if (at.self == nullptr || !quick_ || !quiet(at)) return false;
+  if (!lock.enter_granted(&at.desk->party)) return false;
+  const bool done = step();
+  lock.leave_granted(&at.desk->party);
+  if (done) spend_one(at);
+  return done;
+}
+
+RAMIE_ALWAYS_INLINE bool channel_core::send_quickly(const void* element) noexcept {
+  if (!receivers_.empty() || buffer_.full()) return false;
+  return quickly([this, element]() RAMIE_FLATTEN_LAMBDA {
+    if (closed_.get() || !receivers_.empty() || buffer_.full()) return false;
+    buffer_.push_word(element);
+    return true;
+  });
+}
+
+RAMIE_ALWAYS_INLINE bool channel_core::recv_quickly(void* to) noexcept {
+  if (buffer_.count() == 0) return false;
+  return quickly([this, to]() RAMIE_FLATTEN_LAMBDA {
+    if (buffer_.count() == 0 || !senders_.empty()) return false;
+    buffer_.pop_word(to);
+    return true;
+  });
+}
 
 [[nodiscard]] inline const platform::lock_party* party_of(const whereabouts& at) noexcept {
   return at.desk != nullptr ? &at.desk->party : nullptr;

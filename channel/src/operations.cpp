@@ -44,7 +44,9 @@ channel_status try_status(meeting how) noexcept {
 
 }  // namespace
 
-channel_status channel_send(channel_core& c, void* element) {
+namespace {
+
+RAMIE_NOINLINE channel_status send_slowly(channel_core& c, void* element) {
   whereabouts at = look_around();
   begin_operation(at);
   if (c.may_send()) [[likely]] {
@@ -56,7 +58,7 @@ channel_status channel_send(channel_core& c, void* element) {
   return status_of(node.how());
 }
 
-channel_status channel_recv(channel_core& c, void* to) {
+RAMIE_NOINLINE channel_status recv_slowly(channel_core& c, void* to) {
   whereabouts at = look_around();
   begin_operation(at);
   if (c.may_recv()) [[likely]] {
@@ -66,6 +68,20 @@ channel_status channel_recv(channel_core& c, void* to) {
   channel_waiter node(to, false);
   (void)fiber_wait_fresh_first(c, node, waits_to_recv);
   return status_of(node.how());
+}
+
+}  // namespace
+
+channel_status channel_send(channel_core& c, void* element) {
+  if (c.send_quickly(element)) [[likely]]
+    return channel_status::ok;
+  return send_slowly(c, element);
+}
+
+channel_status channel_recv(channel_core& c, void* to) {
+  if (c.recv_quickly(to)) [[likely]]
+    return channel_status::ok;
+  return recv_slowly(c, to);
 }
 
 channel_status channel_send_until(channel_core& c, void* element, channel_time deadline) {

@@ -132,12 +132,12 @@ constexpr auto fresh_first = [](worker& w) -> fiber* {
 // The loop of every wait. `first(w)` names who runs first when the fiber parks, or null.
 template <class First, class Alarm>
 RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, const wait_reason& why,
-                                        cancellable may_cancel, First first, Alarm& clock) {
+                                        cancellable may_cancel, First first, Alarm& clock, bool ask = true) {
   fiber& f = self_on(*w);
-  for (;; w = this_worker()) {
+  for (;; w = this_worker(), ask = true) {
     // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
     const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
-    if (on.try_complete(node)) return wait_result::completed;
+    if (ask && on.try_complete(node)) return wait_result::completed;
     if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);
     if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;
@@ -185,7 +185,7 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
   if (w == nullptr) return thread_wait(on, node, why);
   w = detour_in_chaos(w);
   no_alarm none;
-  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none, false);
 }
 
 // The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If nobody waits in

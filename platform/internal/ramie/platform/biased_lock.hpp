@@ -51,7 +51,25 @@ class biased_lock {
 
   // `me` null: somebody who is never granted the lock.
   [[nodiscard]] RAMIE_ALWAYS_INLINE hold lock(const lock_party* me) noexcept {
-    if (me != nullptr && granted_.load(std::memory_order_relaxed) == me) [[likely]] {
+    if (me != nullptr && enter_granted(me)) [[likely]]
+      return hold::grant;
+    lock_spin(me);
+    return hold::spin;
+  }
+
+  RAMIE_ALWAYS_INLINE void unlock(hold how, const lock_party* me) noexcept {
+    if (how == hold::grant) [[likely]] {
+      leave_granted(me);
+    } else {
+      if (run_ >= wanted_) [[unlikely]]
+        grant(me);
+      spin_.unlock();
+    }
+  }
+
+  // In, if the lock is granted to `me`.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_granted(const lock_party* me) noexcept {
+    if (granted_.load(std::memory_order_relaxed) == me) [[likely]] {
       auto& cell = inside_[me->number];
       // Acquire: fibers of one thread follow each other here; free on x86, and ThreadSanitizer sees it.
       if (cell.load(std::memory_order_acquire)) [[unlikely]]
@@ -59,21 +77,13 @@ class biased_lock {
       cell.store(true, std::memory_order_relaxed);                    // 1
       light_fence();                                                  // 2
       if (granted_.load(std::memory_order_relaxed) == me) [[likely]]  // 3
-        return hold::grant;
+        return true;
       cell.store(false, std::memory_order_release);
     }
-    lock_spin(me);
-    return hold::spin;
+    return false;
   }
-
-  RAMIE_ALWAYS_INLINE void unlock(hold how, const lock_party* me) noexcept {
-    if (how == hold::grant) [[likely]] {
-      inside_[me->number].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
-    } else {
-      if (run_ >= wanted_) [[unlikely]]
-        grant(me);
-      spin_.unlock();
-    }
+  RAMIE_ALWAYS_INLINE void leave_granted(const lock_party* me) noexcept {
+    inside_[me->number].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
   }
 
   // Of a scope. `me` must still be the caller at the end: no switch inside.

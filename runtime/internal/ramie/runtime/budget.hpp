@@ -12,11 +12,19 @@ namespace ramie::detail {
 // another one. Not a cancellation point.
 void step_aside(worker_desk& desk) noexcept;
 
+// Of a budget that is not used up.
+inline void spend_one(const whereabouts& at) noexcept {
+  at.desk->budget.add(-1u);
+}
 // An operation that may not switch has been carried out.
 inline void spend_budget(const whereabouts& at) noexcept {
-  if (at.self == nullptr) return;
-  const auto left = at.desk->budget.get();
-  if (left != 0) at.desk->budget.set(left - 1);
+  if (at.self != nullptr && at.desk->budget.get() != 0) spend_one(at);
+}
+
+// Whether a fiber has nothing to look at before it goes on: no cancellation since it last looked, and budget left.
+[[nodiscard]] inline bool quiet(const whereabouts& at) noexcept {
+  return at.desk->cancel_epoch->load(std::memory_order_acquire) == face_of(*at.self).seen_epoch.get() &&
+         at.desk->budget.get() != 0;
 }
 
 // The beginning of an operation that may wait: a cancellation point, and a turn for others when the budget is used
@@ -25,13 +33,11 @@ inline void spend_budget(const whereabouts& at) noexcept {
   if (at.self == nullptr) return;
   if (at.desk->cancel_epoch->load(std::memory_order_acquire) != face_of(*at.self).seen_epoch.get()) [[unlikely]]
     check_cancelled();
-  const auto left = at.desk->budget.get();
-  if (left == 0) [[unlikely]] {
+  if (at.desk->budget.get() == 0) [[unlikely]] {
     step_aside(*at.desk);
     at = look_around();
-  } else {
-    at.desk->budget.set(left - 1);
   }
+  spend_one(at);
 }
 
 }  // namespace ramie::detail

@@ -72,7 +72,7 @@ enum class cancellable : bool { no, yes };
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cancellable may_cancel = cancellable::yes);
 
 // The same for a wait that will probably be ended by what the caller spawned last: if the youngest entry of the ring
-// has not started, it goes first.
+// has not started, it goes first. The caller has just asked: try_complete is called only after a wake in vain.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
 // The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
