@@ -12,26 +12,9 @@
 #include <sched/deque.hpp>
 #include <sched/idle_set.hpp>
 #include <sched/lifo_slot.hpp>
-#include <task/state.hpp>
 
-// What a join needs of a fiber: its word, and somewhere to be queued.
-namespace ramie::detail {
-
-class fiber {
- public:
-  fiber_word word;
-  explore::model_atomic<int> queued{0};
-};
-
-bool claim(waiter& node) noexcept {
-  return node.who->word.claim(static_cast<std::uint16_t>(node.ticket)) == claim_result::won;
-}
-void complete(fiber& who) noexcept {
-  if (who.word.complete() != complete_result::must_enqueue) return;
-  explore::require(who.queued.exchange(1) == 0, "the joiner is queued twice");
-}
-
-}  // namespace ramie::detail
+#include "channels.hpp"
+#include "fibers.hpp"
 
 namespace {
 
@@ -251,9 +234,6 @@ class nobody_sleeps_on_work final : public explore::scenario {
 class join_and_end final : public explore::scenario {
  public:
   explicit join_and_end(int accidents) : accidents_(accidents) {
-    owner_.word.initialise(0);
-    owner_.word.init_to_runnable();
-    owner_.word.runnable_to_running();
     live_ = new (room_) live_count;
     live_->spawned_by_owner();
     live_->spawned_by_owner();
@@ -272,35 +252,15 @@ class join_and_end final : public explore::scenario {
               live_->ended_elsewhere();
             },
             [this] {
-              for (int i = 1; i <= accidents_; ++i) {
-                if (owner_.word.wake(static_cast<std::uint16_t>(i)) == wake_result::must_enqueue)
-                  owner_.queued.store(1);
-              }
+              for (int i = 1; i <= accidents_; ++i) owner_.wake_by_accident(static_cast<std::uint16_t>(i));
             }};
   }
   void check() override { require(joined_, "the join did not end"); }
 
  private:
-  // As wait_as_fiber does it.
   void join() {
     waiter node;
-    node.who = &owner_;
-    for (std::uint16_t ticket = 1; !live_->try_complete(node); ++ticket) {
-      node.ticket = ticket;
-      node.outcome = 0;
-      owner_.word.running_to_parking(ticket);
-      if (!live_->publish(node)) {
-        (void)owner_.word.parking_to_running();
-        break;
-      }
-      if (owner_.word.commit_park() != commit_result::must_enqueue) {
-        until([this] { return owner_.queued.load() != 0; });
-        owner_.queued.store(0);
-      }
-      owner_.word.runnable_to_running();
-      if (node.outcome != 0) break;
-      live_->unpublish(node);
-    }
+    owner_.wait(*live_, node);
     live_->~live_count();
     joined_ = true;
   }
@@ -328,6 +288,13 @@ const entry scenarios[] = {
     {"nobody_sleeps_on_work", [] { return std::make_unique<nobody_sleeps_on_work>(); }, 3},
     {"join_and_end", [] { return std::make_unique<join_and_end>(0); }, 3},
     {"join_woken_by_accident", [] { return std::make_unique<join_and_end>(1); }, 3},
+    {"granted_lock", explore::granted_lock, 3},
+    {"channel_meets_close", explore::channel_meets_close, 3},
+    {"channel_meeting", explore::channel_meeting, 3},
+    {"channel_moves_up", explore::channel_moves_up, 3},
+    {"channel_makes_room", explore::channel_makes_room, 2},
+    {"channel_sender_disturbed", explore::channel_sender_disturbed, 2},
+    {"channel_receiver_disturbed", explore::channel_receiver_disturbed, 2},
 };
 
 }  // namespace

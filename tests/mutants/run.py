@@ -21,6 +21,8 @@ BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolv
 CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
+LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
+CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -83,6 +85,20 @@ MUTANTS = [
     ("in place without room (J7)", "runtime/src/sched/join.cpp", [("return left >= ", "return left >= 0 * ")], "nursery"),
     ("the joiner's exceptions in sight", "runtime/src/sched/join.cpp", [("const bool unwinding = ", "const bool unwinding = false && ")], "nursery"),
     ("a failure cancels nobody", "nursery/src/tasks.cpp", [("  home.cancel(std::move(why));\n", "")], "nursery"),
+    # The lock of channels, and channels.
+    ("revoked without a wait", LOCK, [("inside_[granted_cell_].load(std::memory_order_acquire)", "false")], ["granted_lock"]),
+    ("one cell for all parties", LOCK_INSIDE, [("auto& cell = inside_[me->number];", "auto& cell = inside_[0];"),
+                                               ("inside_[me->number].store(false", "inside_[0].store(false"),
+                                               ("taken_twice();", ";")], ["granted_lock"]),
+    ("in by a grant that is gone", LOCK_INSIDE, [("if (granted_.load(std::memory_order_relaxed) == me) [[likely]]  // 3", "if (true)")], ["granted_lock"]),
+    ("granted while held by a grant", LOCK, [("granted_.store(nullptr, std::memory_order_relaxed);", "")], ["granted_lock"]),
+    ("a close that tells no receiver", CHANNEL, [("    node->settle(meeting::closed);\n    later.add(*node);\n  }\n  std::size_t senders", "    break;\n  }\n  std::size_t senders")], ["channel_meets_close"]),
+    ("a close that forgets its senders", CHANNEL, [("  shelter_senders(behind_, later);\n  return true;", "  return true;")], ["channel_makes_room"]),
+    ("listed on a closed channel", CHANNEL, [("if (closed_.get()) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.get() ? meeting::closed : meeting::none;", "return meeting::none;")],
+     ["channel_meets_close"]),
+    ("nobody moves up", CHANNEL, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
+    ("the buffer before the one who waits", CHANNEL, [("if (!receivers_.empty() && give_to_receiver(element, later)) return meeting::done;", "")], ["channel_meeting"]),
+    ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
@@ -99,7 +115,7 @@ def mutated(text, edits):
 def build_beside_library(file, edits, folder):
     source = folder / pathlib.Path(file).name
     source.write_text(mutated((TOP / file).read_text(), edits))
-    includes = [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include",
+    includes = [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include", "channel/include",
                                         "nursery/internal", str(pathlib.Path(file).parent))]
     return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants/nursery_probe.cpp"),
                   str(BUILD / "libramie.a"), "-lboost_context"]
@@ -110,16 +126,18 @@ def build_and_run(mutant, folder):
     program = folder / "program"
     if scenarios == "nursery":
         return judge(build_beside_library(file, edits, folder), program, [], 20)
-    source, internal = folder / "src", folder / "internal"
-    shutil.copytree(TOP / "runtime" / "src", source)
-    shutil.copytree(TOP / "runtime" / "internal", internal)
-    changed = (internal if file.startswith("ramie/") else source) / file
+    for room in ("platform", "runtime", "channel"):
+        shutil.copytree(TOP / room, folder / room)
+    inside = ("runtime/internal/" if file.startswith("ramie/") else "runtime/src/") if not file.startswith(("platform/", "channel/")) else ""
+    changed = folder / (inside + file)
     changed.write_text(mutated(changed.read_text(), edits))
-    common = CXX + ["-std=c++20", "-w", f"-I{source}", f"-I{internal}", f"-I{TOP}/runtime/include", f"-I{TOP}/platform/internal"]
+    common = CXX + ["-std=c++20", "-w"] + [f"-I{folder / d}" for d in ("runtime/src", "runtime/include", "runtime/internal", "platform/internal")]
     if scenarios is not None:
-        command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore"] + [str(p) for p in (TOP / "tests" / "explore").glob("*.cpp")]
+        leaves = [folder / p for p in ("channel/src/core.cpp", "platform/src/biased_lock.cpp", "runtime/src/wait/wait_list.cpp")]
+        command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore", f"-I{folder}/channel/src", f"-I{folder}/channel/include"] + \
+            [str(p) for p in leaves + list((TOP / "tests" / "explore").glob("*.cpp"))]
     else:
-        files = list(source.rglob("*.cpp")) + list((TOP / "platform" / "src").glob("*.cpp")) + [TOP / "tests" / "mutants" / "probe.cpp"]
+        files = [p for room in ("runtime", "platform") for p in (folder / room / "src").rglob("*.cpp")] + [TOP / "tests" / "mutants" / "probe.cpp"]
         command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + ["-lboost_context"]
     return judge(command, program, scenarios or [], 120)
 

@@ -191,13 +191,15 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
 // The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If nobody waits in
 // the ring, it stays next to the one it makes way for, in the LIFO slot: two that work for each other stay on
 // one worker.
-void step_aside(worker_desk& desk) noexcept {
-  auto& w = static_cast<worker&>(desk);
-  w.budget.set(budget_per_tick);
-  fiber& f = self_on(w);
-  fiber* const next = w.sched.next_local(w);
-  if (next == nullptr && w.attention.load(std::memory_order_relaxed) == 0) return;
-  (void)scheduler::leave_and_return(w, departure::step_aside, f, next);
+worker_desk& step_aside(worker_desk& desk) noexcept {
+  auto* w = &static_cast<worker&>(desk);
+  fiber& f = self_on(*w);
+  fiber* const next = w->sched.next_local(*w);
+  if (next != nullptr || w->attention.load(std::memory_order_relaxed) != 0) {
+    w = scheduler::leave_and_return(*w, departure::step_aside, f, next);
+  }
+  w->budget.set(budget_per_tick);
+  return *w;
 }
 
 void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) {

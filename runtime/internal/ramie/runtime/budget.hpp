@@ -8,9 +8,9 @@
 
 namespace ramie::detail {
 
-// Lets others go first, if there are any, and fills the budget up. Only as a fiber of that worker; may come back on
-// another one. Not a cancellation point.
-void step_aside(worker_desk& desk) noexcept;
+// Lets others go first, if there are any, and fills the budget up. Only as a fiber of that worker. Returns the worker
+// it comes back on. Not a cancellation point.
+[[nodiscard]] worker_desk& step_aside(worker_desk& desk) noexcept;
 
 // Of a budget that is not used up.
 inline void spend_one(const whereabouts& at) noexcept {
@@ -33,10 +33,8 @@ inline void spend_budget(const whereabouts& at) noexcept {
   if (at.self == nullptr) return;
   if (at.desk->cancel_epoch->load(std::memory_order_acquire) != face_of(*at.self).seen_epoch.get()) [[unlikely]]
     check_cancelled();
-  if (at.desk->budget.get() == 0) [[unlikely]] {
-    step_aside(*at.desk);
-    at = look_around();
-  }
+  if (at.desk->budget.get() == 0) [[unlikely]]
+    at.desk = &step_aside(*at.desk);
   spend_one(at);
 }
 

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "channels.hpp"
+
+#include <core.hpp>
+
+#include "fibers.hpp"
+
+// What the core asks of the runtime. Everybody is a plain thread here, so that the lock is a spin lock; the granted
+// lock has a scenario of its own.
+constinit thread_local ramie::detail::worker_desk* ramie_this_desk = nullptr;
+
+namespace ramie::detail {
+
+bool claim(waiter& node) noexcept {
+  return node.who->word.claim(static_cast<std::uint16_t>(node.ticket)) == claim_result::won;
+}
+void complete(fiber& who) noexcept {
+  if (who.word.complete() == complete_result::must_enqueue) who.enqueue();
+}
+worker_desk& step_aside(worker_desk& desk) noexcept {
+  return desk;
+}
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+void check_cancelled() {}
+}  // namespace ramie::inline v0
+
+namespace explore {
+
+namespace {
+
+using namespace ramie::detail;
+using ramie::platform::biased_lock;
+using ramie::platform::lock_party;
+
+// Two workers and a stranger take a lock again and again: granted, revoked, granted to the other.
+class lock_scenario final : public scenario {
+ public:
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { use(&parties_[0], 4); }, [this] { use(&parties_[1], 3); }, [this] { use(nullptr, 1); }};
+  }
+  void check() override { require(counted_ == 8, "somebody did not get in"); }
+
+ private:
+  void use(const lock_party* me, int times) {
+    for (int i = 0; i < times; ++i) {
+      biased_lock::guard hold(lock_, me);
+      require(!taken_, "two are inside");
+      taken_ = true;
+      step();
+      ++counted_;
+      taken_ = false;
+    }
+  }
+  lock_party parties_[2] = {{this, 0}, {this, 1}};
+  biased_lock lock_;
+  bool taken_ = false;
+  int counted_ = 0;
+};
+
+constexpr element_ops ints{sizeof(int), alignof(int), nullptr, nullptr, nullptr};
+
+// Fibers that send and receive once each, perhaps somebody who closes, or who wakes for nothing. What was sent is
+// received or still there, in the order of each sender; nobody is left waiting.
+class channel_scenario final : public scenario {
+ public:
+  struct plan {
+    int capacity, filled, senders, receivers;
+    bool closed = true, sender_disturbed = false, receiver_disturbed = false;
+  };
+  explicit channel_scenario(plan p) : plan_(p), core_(ints, slots_, static_cast<std::size_t>(p.capacity)) {
+    for (int i = 0; i < p.filled; ++i) {
+      will_tell nobody;
+      int value = 100 + i;
+      require(core_.try_send(&value, nobody) == meeting::done, "the buffer has no room");
+    }
+  }
+  std::vector<std::function<void()>> threads() override {
+    std::vector<std::function<void()>> all;
+    for (int i = 0; i < plan_.senders; ++i) all.push_back([this, i] { send(i); });
+    for (int i = 0; i < plan_.receivers; ++i) all.push_back([this, i] { receive(i); });
+    if (plan_.closed) all.push_back([this] { require(core_.close(nullptr), "closed before"); });
+    if (plan_.sender_disturbed) all.push_back([this] { sender_[0].wake_by_accident(1); });
+    if (plan_.receiver_disturbed) all.push_back([this] { receiver_[0].wake_by_accident(1); });
+    return all;
+  }
+  void check() override {
+    int came[2] = {0, 0}, filled = 0, next_filled = 100;
+    const auto count = [&](int value) {
+      if (value < 100) {
+        ++came[value];
+      } else {
+        require(value == next_filled++, "the buffer is out of order");
+        ++filled;
+      }
+    };
+    // Receivers run at the same time: what they got of the buffer is in order only for one of them.
+    for (int i = 0; i < plan_.receivers; ++i) {
+      if (got_[i] >= 0) count(got_[i]);
+    }
+    for (int value = 0;;) {
+      will_tell nobody;
+      const meeting how = core_.try_recv(&value, nobody);
+      if (how != meeting::done) {
+        require((how == meeting::closed) == plan_.closed, "open after a close");
+        break;
+      }
+      count(value);
+    }
+    require(filled == plan_.filled, "an element of the buffer is lost");
+    for (int i = 0; i < plan_.senders; ++i) {
+      require(sent_[i] != meeting::none, "a send has no outcome");
+      require(came[i] == (sent_[i] == meeting::done ? 1 : 0), "an element is lost, doubled, or came unsent");
+    }
+  }
+
+ private:
+  void send(int i) {
+    int value = i;
+    channel_waiter node(&value, true);
+    sender_[i].wait(core_, node);
+    sent_[i] = node.how();
+  }
+  void receive(int i) {
+    int value = -1;
+    channel_waiter node(&value, false);
+    receiver_[i].wait(core_, node);
+    require(node.how() != meeting::none, "a receive has no outcome");
+    got_[i] = node.how() == meeting::done ? value : -1;
+  }
+
+  const plan plan_;
+  alignas(8) int slots_[4] = {};
+  channel_core core_;
+  fiber sender_[2], receiver_[2];
+  meeting sent_[2] = {};
+  int got_[2] = {-1, -1};
+};
+
+}  // namespace
+
+std::unique_ptr<scenario> granted_lock() {
+  return std::make_unique<lock_scenario>();
+}
+std::unique_ptr<scenario> channel_meets_close() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1});
+}
+std::unique_ptr<scenario> channel_makes_room() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 2, 1});
+}
+std::unique_ptr<scenario> channel_meeting() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1, false});
+}
+std::unique_ptr<scenario> channel_moves_up() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 1, 1, false});
+}
+std::unique_ptr<scenario> channel_sender_disturbed() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 1, 1, true, true, false});
+}
+std::unique_ptr<scenario> channel_receiver_disturbed() {
+  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1, true, false, true});
+}
+
+}  // namespace explore
