@@ -6,13 +6,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <ramie/ramie.hpp>
-#include <ramie/runtime/gate.hpp>  // until there are channels to wait on
 
 namespace {
 
@@ -36,9 +35,11 @@ void chapter(const char* title) {
   std::printf("\n%s%s%s\n", terminal ? "\033[1;36m" : "", title, terminal ? "\033[0m" : "");
 }
 
-void wait_at(ramie::detail::gate& door) {
-  static const ramie::detail::wait_reason why{"tour door"};
-  door.wait(why);
+// A door is a channel that nothing is sent through: closing it lets everybody pass.
+using door = ramie::channel<int>;
+
+void wait_at(const door& d) {
+  (void)d.recv();
 }
 
 void taking_turns(int rounds) {
@@ -83,7 +84,7 @@ void fork_and_join(int n) {
 
 void asleep(int count) {
   chapter("Many fibers asleep at once");
-  ramie::detail::gate door;
+  const door entrance(0);
   std::atomic<int> inside{0};
   const double before = resident_megabytes();
   auto start = stopwatch::now();
@@ -91,23 +92,99 @@ void asleep(int count) {
   for (int i = 0; i < count; ++i) {
     n.spawn([&] {
       inside.fetch_add(1, std::memory_order_relaxed);
-      wait_at(door);
+      wait_at(entrance);
     });
   }
   while (inside.load() != count) ramie::yield();
   const double parked = seconds_since(start);
   const double bytes = (resident_megabytes() - before) * 1e6 / count;
   start = stopwatch::now();
-  door.open();
+  entrance.close();
   n.join();
   std::printf("  %d parked in %.0f ms, %.0f bytes each with a guard page, woken and joined in %.0f ms\n", count,
               parked * 1e3, bytes, seconds_since(start) * 1e3);
 }
 
+// Three stages, each a fiber; every stage counts what passes through it, and in which time.
+struct stage {
+  const char* name;
+  long passed = 0;
+  double busy = 0;
+};
+
+void report(const stage& s) {
+  std::printf("    %-10s %9ld values %7.1f million a second\n", s.name, s.passed,
+              static_cast<double>(s.passed) / s.busy / 1e6);
+}
+
+void pipeline(long count) {
+  chapter("A pipeline: source, filter, sum, with channels between them");
+  const ramie::channel<long> numbers(128), odd(128);
+  stage source{"source"}, filter{"filter"}, sum{"sum"};
+  long total = 0;
+  const auto timed = [](stage& s, auto work) {
+    const auto start = stopwatch::now();
+    work();
+    s.busy = seconds_since(start);
+  };
+  ramie::nursery n;
+  n.spawn({.name = source.name}, [&] {
+    timed(source, [&] {
+      for (; source.passed < count; ++source.passed) numbers.send(source.passed);
+      numbers.close();
+    });
+  });
+  n.spawn({.name = filter.name}, [&] {
+    timed(filter, [&] {
+      for (const long v : numbers) {
+        ++filter.passed;
+        if (v % 2 == 1) odd.send(v);
+      }
+      odd.close();
+    });
+  });
+  n.spawn({.name = sum.name}, [&] {
+    timed(sum, [&] {
+      for (const long v : odd) {
+        ++sum.passed;
+        total += v;
+      }
+    });
+  });
+  n.join();
+  std::printf("  the odd numbers below %ld add up to %ld\n", count, total);
+  for (const stage* const s : {&source, &filter, &sum}) report(*s);
+}
+
+void choosing(int count) {
+  chapter("Select: whoever is ready, each with the same chance");
+  const ramie::channel<int> left(0), right(0), stop(0);
+  int from_left = 0, from_right = 0;
+  bool over = false;
+  ramie::nursery n;
+  for (const auto& c : {left, right}) {
+    n.spawn([=] {
+      for (int i = 0; i < count; ++i) c.send(i);
+    });
+  }
+  n.spawn([&] {
+    while (!over) {
+      ramie::select(ramie::on_recv(left, [&](std::optional<int>) { ++from_left; }),
+                    ramie::on_recv(right, [&](std::optional<int>) { ++from_right; }),
+                    ramie::on_timeout(std::chrono::seconds(10), [&] { over = true; }));
+      over = over || from_left + from_right == 2 * count;
+    }
+  });
+  const auto start = stopwatch::now();
+  n.join();
+  std::printf("  %d from the left, %d from the right, %.0f ns a choice\n", from_left, from_right,
+              seconds_since(start) * 1e9 / (2 * count));
+}
+
 void failing() {
   chapter("One fails, all unwind, nobody is left behind");
-  ramie::detail::gate never;
-  std::atomic<int> unwound{0};
+  const door never(0);
+  std::atomic<int> waiting{0}, unwound{0};
   struct witness {
     std::atomic<int>& count;
     ~witness() { count.fetch_add(1); }
@@ -117,9 +194,11 @@ void failing() {
       for (int i = 0; i < 1'000; ++i) {
         n.spawn([&] {
           const witness w{unwound};
+          waiting.fetch_add(1);
           wait_at(never);
         });
       }
+      while (waiting.load() != 1'000) ramie::yield();
       n.spawn({.name = "the unlucky one"}, [] { throw std::runtime_error("no more ink"); });
       wait_at(never);  // the owner's own code is part of the scope
     });
@@ -130,7 +209,7 @@ void failing() {
 
 void in_time() {
   chapter("Deadlines");
-  ramie::detail::gate never;
+  const door never(0);
   const auto start = stopwatch::now();
   const bool done = ramie::with_timeout(std::chrono::milliseconds(20), [&] { wait_at(never); });
   std::printf("  a wait for what never comes, bounded to 20 ms: %s after %.0f ms\n", done ? "done" : "timed out",
@@ -162,6 +241,8 @@ int main(int argc, char** argv) {
   ramie::run([&] {
     fork_and_join(small ? 20 : 32);
     asleep(200'000 / scale);
+    pipeline(4'000'000 / scale);
+    choosing(100'000 / scale);
     failing();
     in_time();
   });
