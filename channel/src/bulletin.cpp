@@ -169,7 +169,7 @@ channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_ti
     next_notice next(b, position);
     waiter node;
     const auto ended = fiber_wait_until(next, node, waits_for_notice, deadline);
-    if (ended == wait_result::timed_out && !b.ready(position)) return channel_status::timed_out;
+    if (ended == wait_result::timed_out) return channel_status::timed_out;
   }
   return b.posted() > position ? channel_status::ok : channel_status::closed;
 }

@@ -3,6 +3,8 @@
 
 #include <sched.h>
 
+#include <utility>
+
 #include <ramie/error.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/runtime/budget.hpp>
@@ -25,10 +27,12 @@ bool publish_receiver(oneshot_core& core, const waiter& node) noexcept {
   core.who = node.who;
   core.ticket = node.ticket;
   // acq_rel: who and ticket are there for whoever leaves the state; a value that has come is here for us.
-  return core.now.compare_exchange_strong(before, oneshot_core::receiver_waiting, std::memory_order_acq_rel);
+  core.published = core.now.compare_exchange_strong(before, oneshot_core::receiver_waiting, std::memory_order_acq_rel);
+  return core.published;
 }
-// Only after publish_receiver said true, once or more.
+// Harmless if it was not published, or is no longer.
 void unpublish_receiver(oneshot_core& core) noexcept {
+  if (!std::exchange(core.published, false)) return;
   std::uint8_t before = oneshot_core::receiver_waiting;
   if (core.now.compare_exchange_strong(before, oneshot_core::empty, std::memory_order_acq_rel)) return;
   if (before == oneshot_core::empty) return;
@@ -86,7 +90,7 @@ bool oneshot_wait(oneshot_core& core, channel_time deadline) {
   if (is_final(core)) return true;
   oneshot_arrival arrival(core);
   waiter node;
-  return fiber_wait_until(arrival, node, waits_for_oneshot, deadline) != wait_result::timed_out || is_final(core);
+  return fiber_wait_until(arrival, node, waits_for_oneshot, deadline) != wait_result::timed_out;
 }
 
 join_target oneshot_join_target(oneshot_core& core) noexcept {

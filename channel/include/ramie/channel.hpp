@@ -14,6 +14,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <iterator>
@@ -29,9 +30,9 @@ namespace ramie::inline v0 {
 template <class T>
 class received {
  public:
-  explicit received(channel_status why_not) noexcept : status_(why_not) {}
-  explicit received(std::optional<T>&& value) noexcept(std::is_nothrow_move_constructible_v<T>)
-      : status_(channel_status::ok), value_(std::move(value)) {}
+  // `fetch` puts an element into the optional it is given, or says why not.
+  template <std::invocable<std::optional<T>&> Fetch>
+  explicit received(Fetch&& fetch) : status_(fetch(value_)) {}
 
   [[nodiscard]] channel_status status() const noexcept { return status_; }
   [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
@@ -45,8 +46,8 @@ class received {
   [[nodiscard]] std::optional<T>&& value() && noexcept { return std::move(value_); }
 
  private:
-  channel_status status_;
   std::optional<T> value_;
+  channel_status status_;
 };
 
 }  // namespace ramie::inline v0
@@ -104,21 +105,21 @@ class receives {
   // wait.
   [[nodiscard]] std::optional<T> recv() const {
     std::optional<T> element;
-    recv_into(element);
+    (void)recv_into(element, channel_recv);
     return element;
   }
 
   // The same without waiting: an element, or would_block, or closed. Not a cancellation point.
   [[nodiscard]] received<T> try_recv() const {
-    landing<T> here;
-    return result(channel_try_recv(core(), here.address()), here);
+    return received<T>([this](std::optional<T>& element) { return recv_into(element, channel_try_recv); });
   }
 
   // The same, waiting no longer than that: an element, or closed, or timed_out. A cancellation point. Throws
   // std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] received<T> recv_until(std::chrono::steady_clock::time_point deadline) const {
-    landing<T> here;
-    return result(channel_recv_until(core(), here.address(), deadline), here);
+    return received<T>([this, deadline](std::optional<T>& element) {
+      return recv_into(element, [deadline](channel_core& c, void* to) { return channel_recv_until(c, to, deadline); });
+    });
   }
   template <class Rep, class Period>
   [[nodiscard]] received<T> recv_for(std::chrono::duration<Rep, Period> limit) const {
@@ -133,12 +134,12 @@ class receives {
     using difference_type = std::ptrdiff_t;
 
     iterator() noexcept = default;
-    explicit iterator(const Handle& from) : from_(&from) { from_->recv_into(current_); }
+    explicit iterator(const Handle& from) : from_(&from) { (void)from_->recv_into(current_, channel_recv); }
     [[nodiscard]] T& operator*() const noexcept { return *current_; }
     [[nodiscard]] T* operator->() const noexcept { return &*current_; }
     iterator& operator++() {
       current_.reset();  // an element is gone before the next one is waited for
-      from_->recv_into(current_);
+      (void)from_->recv_into(current_, channel_recv);
       return *this;
     }
     void operator++(int) { ++*this; }
@@ -154,24 +155,21 @@ class receives {
  private:
   [[nodiscard]] channel_core& core() const { return *static_cast<const Handle&>(*this).internals(); }
   // Moved straight from the sender or the buffer to its place. `element` is empty.
-  void recv_into(std::optional<T>& element) const {
+  template <class Operation>
+  channel_status recv_into(std::optional<T>& element, Operation operation) const {
     channel_core& c = core();
+    auto status = channel_status::ok;
     if constexpr (moves_as_bytes<T>) {
       landing<T> here;
-      if (channel_recv(c, here.address()) == channel_status::ok) [[likely]] {
+      status = operation(c, here.address());
+      if (status == channel_status::ok) [[likely]]
         element.emplace(here.bytes());
-        return;
-      }
     } else {
-      if (channel_recv(c, &element) == channel_status::ok) [[likely]]
-        return;
+      status = operation(c, &element);
     }
-    channel_rethrow(c);
-  }
-  [[nodiscard]] received<T> result(channel_status status, landing<T>& here) const {
-    if (status == channel_status::ok) return received<T>(here.take());
-    if (status == channel_status::closed) channel_rethrow(core());
-    return received<T>(status);
+    if (status == channel_status::closed) [[unlikely]]
+      channel_rethrow(c);
+    return status;
   }
 };
 

@@ -33,6 +33,7 @@ struct oneshot_core {
   std::atomic<std::uint8_t> now{empty};
   std::atomic<std::uint8_t> references{2};
   std::atomic<bool> told{false};
+  bool published = false;  // the receiver's own: it went to RECEIVER_WAITING and has not unpublished
   fiber* who = nullptr;
   std::uint64_t ticket = 0;
 };
@@ -140,12 +141,13 @@ class oneshot_receiver {
   // point. Throws usage_error on an empty handle, std::bad_alloc on a thread's first wait.
   [[nodiscard]] std::optional<T> recv() {
     (void)::ramie::detail::oneshot_wait(core(), ::ramie::detail::channel_time::max());
-    return take();
+    std::optional<T> value;
+    (void)take(value);
+    return value;
   }
   // The same, no longer than that: a value, or closed, or timed_out. A cancellation point.
   [[nodiscard]] received<T> recv_until(std::chrono::steady_clock::time_point deadline) {
-    if (!::ramie::detail::oneshot_wait(core(), deadline)) return received<T>(channel_status::timed_out);
-    return result();
+    return result(::ramie::detail::oneshot_wait(core(), deadline) ? channel_status::closed : channel_status::timed_out);
   }
   template <class Rep, class Period>
   [[nodiscard]] received<T> recv_for(std::chrono::duration<Rep, Period> limit) {
@@ -153,9 +155,8 @@ class oneshot_receiver {
   }
   // The same without waiting: a value, or would_block, or closed. Not a cancellation point.
   [[nodiscard]] received<T> try_recv() {
-    const auto now = core().now.load(std::memory_order_acquire);
-    if (now == ::ramie::detail::oneshot_core::empty) return received<T>(channel_status::would_block);
-    return result();
+    const bool open = core().now.load(std::memory_order_acquire) == ::ramie::detail::oneshot_core::empty;
+    return result(open ? channel_status::would_block : channel_status::closed);
   }
   [[nodiscard]] bool valid() const noexcept { return block_ != nullptr; }
 
@@ -169,17 +170,16 @@ class oneshot_receiver {
     if (block_ == nullptr) ::ramie::detail::no_such_oneshot();
     return *block_;
   }
-  [[nodiscard]] std::optional<T> take() {
+  [[nodiscard]] bool take(std::optional<T>& value) {
     using core = ::ramie::detail::oneshot_core;
-    if (block_->now.load(std::memory_order_acquire) != core::value_sent) return std::nullopt;
-    std::optional<T> value(std::move(block_->value()));  // if that throws, it is still there
+    if (block_->now.load(std::memory_order_acquire) != core::value_sent) return false;
+    value.emplace(std::move(block_->value()));  // if that throws, it is still there
     block_->value().~T();
     block_->now.store(core::closed, std::memory_order_relaxed);  // the sender has let go of the state
-    return value;
+    return true;
   }
-  [[nodiscard]] received<T> result() {
-    auto value = take();
-    return value ? received<T>(std::move(value)) : received<T>(channel_status::closed);
+  [[nodiscard]] received<T> result(channel_status if_none) {
+    return received<T>([this, if_none](std::optional<T>& value) { return take(value) ? channel_status::ok : if_none; });
   }
   ::ramie::detail::oneshot_block<T>* block_ = nullptr;
 };

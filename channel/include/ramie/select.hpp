@@ -119,6 +119,27 @@ class other_case {
   F handler_;
 };
 
+// Asked where it is when the select begins.
+template <class Joinable, class F>
+class join_case {
+ public:
+  static_assert(std::invocable<F&>, "the handler of this case takes nothing");
+
+  template <class G>
+  join_case(const Joinable& target, G&& f) : target_(&target), handler_(std::forward<G>(f)) {}
+  [[nodiscard]] select_case& prepare() noexcept {
+    case_.what = select_case::kind::join;
+    case_.join = target_->join_source();
+    return case_;
+  }
+  void happen(bool) { std::invoke(handler_); }
+
+ private:
+  const Joinable* target_;
+  F handler_;
+  select_case case_;
+};
+
 // A timeout counts from the select, not from when the case was made.
 template <class F>
 class timeout_case {
@@ -175,10 +196,7 @@ template <class Handle, class F>
 // A task has ended, or a oneshot, broadcast or watch receiver has something to receive without waiting. f().
 template <class Joinable, class F>
 [[nodiscard]] auto on_join(const Joinable& target, F&& f) {
-  ::ramie::detail::select_case what;
-  what.what = ::ramie::detail::select_case::kind::join;
-  what.join = target.join_source();
-  return ::ramie::detail::other_case<std::decay_t<F>>(what, std::forward<F>(f));
+  return ::ramie::detail::join_case<Joinable, std::decay_t<F>>(target, std::forward<F>(f));
 }
 
 // Nothing else has happened for that long, by then, or now. f().
@@ -211,8 +229,8 @@ std::size_t select(Cases&&... cases) {
   return chosen.index;
 }
 
-// The same for a list of cases that is made at run time. Holds handles of its own; elements to send are referred to.
-// Bound to no fiber, but used by one at a time. May be waited with again and again.
+// The same for a list of cases that is made at run time. Holds handles of its own on channels; elements to send and
+// what is joined are referred to. Bound to no fiber, but used by one at a time. May be waited with again and again.
 class selector {
  public:
   template <class Handle, class F>
@@ -225,7 +243,7 @@ class selector {
   }
   template <class Joinable, class F>
   selector& on_join(const Joinable& target, F f) {
-    return add<decltype(::ramie::on_join(target, std::move(f)))>(::ramie::on_join(target, std::move(f)));
+    return add<::ramie::detail::join_case<Joinable, F>>(target, std::move(f));
   }
   template <class Rep, class Period, class F>
   selector& on_timeout(std::chrono::duration<Rep, Period> limit, F f) {

@@ -85,7 +85,9 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
     on.unpublish(node);
-    if (deadline != never && std::chrono::steady_clock::now() >= deadline) return wait_result::timed_out;
+    if (deadline != never && std::chrono::steady_clock::now() >= deadline) {
+      return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
+    }
   }
 }
 
@@ -148,7 +150,7 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
     if (node.outcome != 0) return wait_result::completed;
     // Woken for another reason: cancelled, too late, or by accident. From here on nobody can claim the node.
     on.unpublish(node);
-    if (clock.rang()) return wait_result::timed_out;
+    if (clock.rang()) return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
   }
 }
 
