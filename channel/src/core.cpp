@@ -147,10 +147,12 @@ bool channel_core::publish(waiter& self) {
   {
     will_tell later(*this);
     channel_guard hold(lock, party_of(look_around()));
-    const meeting how = attempt(node, later);
-    if (how != meeting::none) {
-      node.settle(how);
-      return false;
+    if (node.sends ? may_send() : may_recv()) [[unlikely]] {
+      const meeting how = attempt(node, later);
+      if (how != meeting::none) {
+        node.settle(how);
+        return false;
+      }
     }
     list(node);
   }

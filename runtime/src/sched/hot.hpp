@@ -37,7 +37,7 @@ inline void scheduler::push_in_turn(worker& w, fiber& f) noexcept {
   signal(&w);
 }
 
-inline void scheduler::schedule_on(worker& w, fiber& f) noexcept {
+RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f) noexcept {
   check_runnable(f);
   w.count.enqueued.add(1);
   if (chaotic) {

@@ -5,17 +5,24 @@
 
 namespace ramie::detail {
 
-void enqueue(fiber& f) noexcept {
-  if (f.is_proxy()) {
-    static_cast<proxy_fiber&>(f).parker.unpark();
-    return;
-  }
+namespace {
+
+[[gnu::noinline]] void enqueue_from_outside(fiber& f) noexcept {
+  if (f.is_proxy()) return static_cast<proxy_fiber&>(f).parker.unpark();
+  f.owner->schedule_outside(f);
+}
+
+RAMIE_FLATTEN void enqueue_at_once(fiber& f) noexcept {
   worker* const w = this_worker();
-  if (w != nullptr && &w->sched == f.owner) {
-    w->sched.schedule_on(*w, f);
-  } else {
-    f.owner->schedule_outside(f);
-  }
+  if (w == nullptr || &w->sched != f.owner) [[unlikely]]
+    return enqueue_from_outside(f);
+  w->sched.schedule_on(*w, f);
+}
+
+}  // namespace
+
+void enqueue(fiber& f) noexcept {
+  enqueue_at_once(f);
 }
 
 bool claim(waiter& node) noexcept {
@@ -23,7 +30,7 @@ bool claim(waiter& node) noexcept {
 }
 
 void complete(fiber& who) noexcept {
-  if (who.word.complete() == complete_result::must_enqueue) enqueue(who);
+  if (who.word.complete() == complete_result::must_enqueue) enqueue_at_once(who);
 }
 
 void fiber_wake(fiber& f, std::uint64_t ticket) noexcept {
