@@ -191,6 +191,45 @@ TEST_CASE("what is left in a channel is destroyed with its last handle", "[confo
   });
 }
 
+// Every object of the class, moved-from shells included.
+struct shell {
+  shell() { objects.fetch_add(1); }
+  shell(shell&&) noexcept { objects.fetch_add(1); }
+  shell(const shell&) = delete;
+  ~shell() { objects.fetch_sub(1); }
+  static inline std::atomic<long> objects{0};
+};
+
+TEST_CASE("what an element was moved out of is destroyed, too", "[conformance][channel]") {
+  for (const std::size_t capacity : {0u, 1u, 3u}) {
+    everywhere(note(capacity, "in the buffer, 2 behind, then 0"), [capacity](others& them) {
+      stage s;
+      long buffered = 0, behind = 0;
+      {
+        const channel<shell> ch(capacity);
+        std::atomic<bool> all_sent{false};
+        them.spawn([&] {
+          for (int i = 0; i < 20; ++i) ch.send(shell());
+          all_sent.store(true);
+        });
+        for (int i = 0; i < 20; ++i)
+          (void)(i % 2 == 0 ? ch.recv().has_value() : ch.recv_for(1h).status() == channel_status::ok);
+        test::yield_until([&] { return all_sent.load(); });
+        while (ch.try_send(shell()) == channel_status::ok) {
+        }
+        buffered = shell::objects.load();
+        const int before = s.listed();
+        for (int i = 0; i < 2; ++i) them.spawn([&] { ch.send(shell()); });
+        s.wait_listed(before + 2);
+        ch.close();
+        them.join();
+        behind = shell::objects.load() - buffered;
+      }
+      return note(buffered, "in the buffer,", behind, "behind, then", shell::objects.load());
+    });
+  }
+}
+
 TEST_CASE("a loop over a channel may move elements out, and may be left", "[conformance][channel]") {
   everywhere("1 2 3 | 4 5", [](others&) {
     const channel<element> ch(8);

@@ -157,16 +157,18 @@ TEST_CASE("waiting senders are served in the order they came, and move up into t
 // --- Closing ---
 
 TEST_CASE("receivers that wait when the channel is closed are told once", "[conformance][channel]") {
-  everywhere("true; 3 empty-handed; 3 listed, 1 telling, 0 withdrawn", [](others& them) {
+  everywhere("true; closed; 3 empty-handed; 3 listed, 1 telling, 0 withdrawn", [](others& them) {
     stage s;
     const channel<int> ch(1);
     std::atomic<int> empty_handed{0};
     for (int i = 0; i < 3; ++i) them.spawn([&] { empty_handed.fetch_add(!ch.recv().has_value()); });
     s.wait_listed(3);
+    channel_status when_told{};
+    s.step_in(channel_moment::will_complete, [&] { when_told = ch.try_send(1); });
     const bool first = ch.close();
     them.join();
-    return note(first ? "true;" : "false;", empty_handed.load(), "empty-handed;", s.listed(), "listed,",
-                s.count(channel_moment::will_complete), "telling,", s.count(channel_moment::will_unpublish),
+    return note(first ? "true;" : "false;", note(when_told) + ";", empty_handed.load(), "empty-handed;", s.listed(),
+                "listed,", s.count(channel_moment::will_complete), "telling,", s.count(channel_moment::will_unpublish),
                 "withdrawn");
   });
 }
