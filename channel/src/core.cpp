@@ -78,7 +78,6 @@ bool channel_core::give_to_receiver(void* element, will_tell& later) {
   auto* const node = static_cast<channel_waiter*>(receivers_.claim_first());
   if (node == nullptr) return false;
   later.add(*node);
-  node->goes_first = true;  // unless the move succeeds, it comes back
   hand_over(node->element, element);
   node->settle(meeting::done);
   return true;
@@ -88,7 +87,6 @@ bool channel_core::take_from_sender(void* to, will_tell& later) {
   auto* const node = static_cast<channel_waiter*>(senders_.claim_first());
   if (node == nullptr) return false;
   later.add(*node);
-  node->goes_first = true;
   hand_over(to, node->element);
   node->settle(meeting::done);
   return true;
@@ -100,7 +98,6 @@ void channel_core::refill(will_tell& later) noexcept {
     auto* const node = static_cast<channel_waiter*>(senders_.claim_first());
     if (node == nullptr) return;
     later.add(*node);
-    node->goes_first = true;
     try {
       buffer_.push(node->element);
       node->settle(meeting::done);
@@ -134,11 +131,15 @@ meeting channel_core::try_recv(void* to, will_tell& later) {
 
 void channel_core::list(channel_waiter& node) noexcept {
   wait_list& where = node.sends ? senders_ : receivers_;
-  if (node.goes_first) {
-    where.add_in_front(node);
+  waiter* successor = nullptr;
+  if (node.place == 0) [[likely]] {
+    node.place = ++places_;
   } else {
-    where.add(node);
+    successor = where.first();
+    while (successor != nullptr && static_cast<channel_waiter*>(successor)->place < node.place)
+      successor = successor->next;
   }
+  where.add_before(node, successor);
 }
 
 bool channel_core::publish(waiter& self) {

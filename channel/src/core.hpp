@@ -12,8 +12,9 @@
 //   C4  A partner is claimed, then its element is moved, under the lock; then it is told, without the lock
 //       (will_tell). From claim to complete its node is the claimer's.
 //   C5  A move that throws leaves the channel as it was. A partner claimed for it is woken without an outcome and goes
-//       back to the front of its list; the exception is the caller's, or, when the caller only helps a waiting
-//       sender into the buffer, that sender's, which tries again by itself.
+//       back to its place in the list; the exception is the caller's, or, when the caller only helps a waiting
+//       sender into the buffer, that sender's, which tries again by itself. Whoever is woken for nothing keeps its
+//       place, too: lists are ordered by when a waiter was first listed.
 //   C6  After CLOSED and close's second step no sender is listed: each was moved behind the buffer, or got its
 //       element back.
 //
@@ -48,7 +49,7 @@ struct channel_waiter : waiter {
 
   void* element;  // a T to move from, or a landing
   bool sends;
-  bool goes_first = false;        // it was claimed in vain (C5)
+  std::uint64_t place = 0;        // in its list, kept when it is listed again; 0: not listed yet
   waiter* select = nullptr;       // whose `outcome` is set to `case_number`
   std::uint32_t case_number = 0;  // from 1
 
@@ -187,7 +188,8 @@ class alignas(64) channel_core final : public waitable {
   element_ring buffer_;
   wait_list receivers_;
   wait_list senders_;
-  element_ring behind_;  // what waiting senders left at the close
+  std::uint64_t places_ = 0;  // given to waiters
+  element_ring behind_;       // what waiting senders left at the close
   const element_ops& ops_;
   std::exception_ptr why_closed_;  // set before closed_, read after
 

@@ -5,6 +5,11 @@
 
 namespace ramie::platform {
 
+std::uint64_t lock_party::new_id() noexcept {
+  static std::atomic<std::uint64_t> given{0};
+  return given.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
 void biased_lock::taken_twice() noexcept {
   fatal("a channel is used by the move constructor of one of its own elements. Moving an element must not wait.");
 }
@@ -12,8 +17,8 @@ void biased_lock::taken_twice() noexcept {
 // Returns holding the spin lock, granted to nobody.
 void biased_lock::lock_spin(const lock_party* me) noexcept {
   spin_.lock();
-  if (granted_.load(std::memory_order_relaxed) != nullptr) [[unlikely]] {
-    granted_.store(nullptr, std::memory_order_relaxed);                                     // 1
+  if (granted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    granted_.store(0, std::memory_order_relaxed);                                           // 1
     heavy_fence();                                                                          // 2
     for (int spins = 0; inside_[granted_cell_].load(std::memory_order_acquire); ++spins) {  // 3
       if (spins < 64) {
@@ -24,17 +29,18 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
     }
     if (wanted_ < longest_run) wanted_ *= 2;
   }
-  run_ = me == last_ ? run_ + 1 : 1;
-  last_ = me;
+  const auto id = me != nullptr ? me->id : 0;
+  run_ = id == last_ ? run_ + 1 : 1;
+  last_ = id;
 }
 
 // Holding the spin lock, about to leave.
 void biased_lock::grant(const lock_party* me) noexcept {
   run_ = 0;
-  if (me == nullptr || me->number >= cells || (family_ != nullptr && family_ != me->family)) return;
+  if (me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
   family_ = me->family;
-  granted_cell_ = me->number;
-  granted_.store(me, std::memory_order_release);
+  granted_cell_ = me->cell;
+  granted_.store(me->id, std::memory_order_release);
 }
 
 }  // namespace ramie::platform

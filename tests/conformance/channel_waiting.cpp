@@ -487,4 +487,25 @@ TEST_CASE("fibers of two runtimes meet", "[conformance][channel]") {
   }
 }
 
+// Everybody who is about to park when anything is cancelled wakes once for nothing.
+TEST_CASE("a waiter woken for nothing keeps its place", "[conformance][channel][cancel]") {
+  std::optional<int> first, second;
+  ramie::run(with_workers(1), [&] {
+    test::stage s;
+    const ramie::channel<int> c(0);
+    ramie::nursery n, unrelated;
+    s.step_in(test::channel_moment::has_published, [&] { unrelated.cancel(); });
+    n.spawn([&] { first = c.recv(); });
+    n.spawn([&] { second = c.recv(); });
+    n.spawn([&] {
+      s.wait_listed(3);  // the first one twice
+      (void)c.try_send(1);
+      (void)c.try_send(2);
+    });
+    unrelated.join();
+    n.join();
+  });
+  CHECK(test::note(first, second) == "1 2");
+}
+
 }  // namespace conformance_channel_waiting

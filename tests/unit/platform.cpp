@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <ramie/platform/biased_lock.hpp>
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/context.hpp>
 #include <ramie/platform/fatal.hpp>
@@ -248,6 +249,47 @@ TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fe
     both_missed += seen_x == 0 && seen_y == 0;
   }
   CHECK(both_missed == 0);
+}
+
+TEST_CASE("a lock that was granted to a party does not take its successor for it", "[unit][lock]") {
+  using ramie::platform::biased_lock;
+  using ramie::platform::lock_party;
+  int family = 0;
+  biased_lock lock;
+  alignas(lock_party) std::byte memory[sizeof(lock_party)];
+  const auto take = [&lock](const lock_party& me) {
+    const auto how = lock.lock(&me);
+    lock.unlock(how, &me);
+    return how;
+  };
+  const auto* const former = new (memory) lock_party{&family, 2};
+  for (std::uint32_t i = 0; i < biased_lock::first_run; ++i) CHECK(take(*former) == biased_lock::hold::spin);
+  CHECK(take(*former) == biased_lock::hold::grant);
+  const auto* const successor = new (memory) lock_party{&family, 0};
+  CHECK(take(*successor) == biased_lock::hold::spin);  // and revokes
+  for (std::uint32_t i = 1; i < 2 * biased_lock::first_run; ++i) CHECK(take(*successor) == biased_lock::hold::spin);
+  CHECK(take(*successor) == biased_lock::hold::grant);
+}
+
+TEST_CASE("a lock is granted to no stranger, no other family and no party beyond its cells", "[unit][lock]") {
+  using ramie::platform::biased_lock;
+  using ramie::platform::lock_party;
+  int family = 0, other = 0;
+  biased_lock lock;
+  const auto ever_granted = [&lock](const lock_party* me) {
+    bool granted = false;
+    for (std::uint32_t i = 0; i < 4 * biased_lock::first_run; ++i) {
+      const auto how = lock.lock(me);
+      granted = granted || how == biased_lock::hold::grant;
+      lock.unlock(how, me);
+    }
+    return granted;
+  };
+  const lock_party mine{&family, 0}, far{&family, biased_lock::cells}, foreign{&other, 1};
+  CHECK_FALSE(ever_granted(nullptr));
+  CHECK_FALSE(ever_granted(&far));
+  CHECK(ever_granted(&mine));
+  CHECK_FALSE(ever_granted(&foreign));
 }
 
 }  // namespace unit_platform

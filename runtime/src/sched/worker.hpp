@@ -91,7 +91,8 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
       : sched(of), index(slot), random(seed) {
     runs_in = &of;
     cancel_epoch = &epoch;
-    party = {&of, slot};
+    party.family = &of;
+    party.cell = slot;
     budget.set(budget_per_tick);
     dice.set(random.next() | 1);
   }

@@ -4,23 +4,19 @@
 namespace ramie::detail {
 
 void wait_list::add(waiter& node) noexcept {
-  node.previous = last_;
-  node.next = nullptr;
-  if (last_ != nullptr) {
-    last_->next = &node;
+  add_before(node, nullptr);
+}
+
+void wait_list::add_before(waiter& node, waiter* successor) noexcept {
+  waiter*& from_behind = successor != nullptr ? successor->previous : last_;
+  node.previous = from_behind;
+  node.next = successor;
+  if (node.previous != nullptr) {
+    node.previous->next = &node;
   } else {
     first_.set(&node);
   }
-  last_ = &node;
-  node.listed = true;
-}
-
-void wait_list::add_in_front(waiter& node) noexcept {
-  waiter* const second = first_.get();
-  node.previous = nullptr;
-  node.next = second;
-  (second != nullptr ? second->previous : last_) = &node;
-  first_.set(&node);
+  from_behind = &node;
   node.listed = true;
 }
 

@@ -16,7 +16,8 @@
 // `inside` has a cell for each party that may ever be granted the lock, because a party may be delayed between its look
 // at `granted` and step 1: a cell it shared with the next party would be cleared under that one's feet. Hence a lock
 // grants itself only to parties of one family (the workers of one runtime, the first that was granted it) with a small
-// number; the others use it as the spin lock it is.
+// cell number; the others use it as the spin lock it is. The lock may outlive the party it is granted to, and another
+// party may have its address: parties are told apart by an id that is never used again.
 //
 // A revocation costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions by one
 // party, which doubles with every revocation: a lock that is really shared ends up as a spin lock.
@@ -37,7 +38,10 @@ namespace ramie::platform {
 // Who takes locks: one thread at a time.
 struct lock_party {
   const void* family = nullptr;
-  std::uint32_t number = 0;  // unique in the family
+  std::uint32_t cell = 0;  // unique among the living of the family
+  std::uint64_t id = new_id();
+
+  [[nodiscard]] static std::uint64_t new_id() noexcept;  // never 0, never the same again
 };
 
 class biased_lock {
@@ -69,21 +73,21 @@ class biased_lock {
 
   // In, if the lock is granted to `me`.
   [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_granted(const lock_party* me) noexcept {
-    if (granted_.load(std::memory_order_relaxed) == me) [[likely]] {
-      auto& cell = inside_[me->number];
+    if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]] {
+      auto& cell = inside_[me->cell];
       // Acquire: fibers of one thread follow each other here; free on x86, and ThreadSanitizer sees it.
       if (cell.load(std::memory_order_acquire)) [[unlikely]]
         taken_twice();
-      cell.store(true, std::memory_order_relaxed);                    // 1
-      light_fence();                                                  // 2
-      if (granted_.load(std::memory_order_relaxed) == me) [[likely]]  // 3
+      cell.store(true, std::memory_order_relaxed);                        // 1
+      light_fence();                                                      // 2
+      if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]]  // 3
         return true;
       cell.store(false, std::memory_order_release);
     }
     return false;
   }
   RAMIE_ALWAYS_INLINE void leave_granted(const lock_party* me) noexcept {
-    inside_[me->number].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
+    inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
   }
 
   // Of a scope. `me` must still be the caller at the end: no switch inside.
@@ -113,7 +117,7 @@ class biased_lock {
   void grant(const lock_party* me) noexcept;
   [[noreturn]] static void taken_twice() noexcept;
 
-  atomic<const lock_party*> granted_{nullptr};
+  atomic<std::uint64_t> granted_{0};  // an id; 0: nobody
   atomic<bool> inside_[cells] = {};
 
   spin_lock spin_;
@@ -121,7 +125,7 @@ class biased_lock {
   std::uint32_t run_ = 0;             // acquisitions in a row by `last_`
   std::uint32_t wanted_ = first_run;  // of those for a grant
   std::uint32_t granted_cell_ = 0;    // the party itself may be gone when its grant is revoked
-  const lock_party* last_ = nullptr;
+  std::uint64_t last_ = 0;
   const void* family_ = nullptr;  // set by the first grant, for good
 };
 

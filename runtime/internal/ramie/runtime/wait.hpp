@@ -108,7 +108,7 @@ class wait_list {
   [[nodiscard]] bool empty() const noexcept { return first_.get() == nullptr; }
   [[nodiscard]] waiter* first() const noexcept { return first_.get(); }
   void add(waiter& node) noexcept;
-  void add_in_front(waiter& node) noexcept;
+  void add_before(waiter& node, waiter* successor) noexcept;  // null: at the end
   void remove(waiter& node) noexcept;  // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
   [[nodiscard]] waiter* claim_first() noexcept;
