@@ -90,7 +90,8 @@ class selection final : public waitable {
   // The number of a case that happened without waiting, or count.
   [[nodiscard]] std::size_t attempt_each(const whereabouts& at);
   [[nodiscard]] std::size_t attempt_together(const whereabouts& at);
-  [[nodiscard]] bool one_channel_at_most() const noexcept { return locks_ <= 1; }
+  // Else several answers, also of one channel, may each be out of date when the next one comes.
+  [[nodiscard]] bool one_question_at_most() const noexcept { return questions_ <= 1; }
   [[nodiscard]] bool could_ever_happen() const noexcept {
     return locks_ != 0 || earliest() != count_ ||
            std::any_of(cases_, cases_ + count_, [](const select_case* c) { return on_joinable(*c); });
@@ -148,7 +149,8 @@ class selection final : public waitable {
 
   select_case* const* const cases_;
   const std::size_t count_;
-  std::size_t locks_ = 0;
+  std::size_t questions_ = 0;     // cases on channels
+  std::size_t locks_ = 0;         // their distinct channels
   scratch<lock_entry> channels_;  // distinct, by address
   scratch<std::uint32_t> order_;  // of asking
 };
@@ -177,6 +179,7 @@ void selection::sort_channels() noexcept {
   for (std::size_t i = 0; i < count_; ++i) {
     if (on_channel(*cases_[i])) first[locks_++].core = cases_[i]->channel;
   }
+  questions_ = locks_;
   const auto before = [](const lock_entry& a, const lock_entry& b) { return std::less<>()(a.core, b.core); };
   const auto same = [](const lock_entry& a, const lock_entry& b) { return a.core == b.core; };
   std::sort(first, first + locks_, before);
@@ -335,7 +338,7 @@ select_choice select_among(select_case* const* cases, std::size_t count) {
   if (chosen == count) {
     const std::size_t fallback = all.find_otherwise();
     if (fallback != count) {
-      if (!all.one_channel_at_most()) chosen = all.attempt_together(at);
+      if (!all.one_question_at_most()) chosen = all.attempt_together(at);
       return chosen == count ? select_choice{fallback, false} : select_choice{chosen, all.said_closed(chosen)};
     }
     if (at.self == nullptr && !all.could_ever_happen()) {
