@@ -2,8 +2,8 @@
 // Channels are linearizable: histories of random programs of fibers and a plain thread, over seeds, worker counts and
 // chaos, are checked against the model in support/history.hpp; and the checker is shown what it must not accept.
 //
-// Nothing waits for ever: when nothing has happened for a while the main fiber closes all channels, which ends every
-// wait, and drains them; all of that is recorded, too.
+// Nothing waits for ever: when nothing has happened for a while the main fiber sends or receives something without
+// waiting; after some of that it closes all channels, which ends every wait, and drains them. All of it is recorded.
 #include <cstdlib>
 #include <memory>
 #include <random>
@@ -20,22 +20,38 @@ namespace stress_histories {
 
 using namespace test::history;
 
-// While it lives, threads give way now and then at the moments other parties can see.
-class jitter {
+// Looks inside: tells the recorder when operations list themselves, claim a partner or close, which is when they
+// happen; and threads give way at these moments now and then. At most one lives at a time.
+class insight {
  public:
-  explicit jitter(bool on) {
-    if (on) ramie::detail::on_channel_moment.store(&step_in);
+  insight(recorder& book, std::size_t parties) : book_(book), fibers_(parties) {
+    current_.store(this);
+    ramie::detail::on_channel_moment.store(&step_in);
   }
-  ~jitter() { ramie::detail::on_channel_moment.store(nullptr); }
-  jitter(const jitter&) = delete;
-  jitter& operator=(const jitter&) = delete;
+  ~insight() { ramie::detail::on_channel_moment.store(nullptr); }
+  insight(const insight&) = delete;
+  insight& operator=(const insight&) = delete;
+
+  // The caller is that party.
+  void enter(std::uint8_t who) { fibers_[who].store(ramie::this_fiber::number() + 1); }
 
  private:
-  static void step_in(ramie::detail::channel_moment, ramie::detail::channel_core&) {
-    static std::atomic<std::uint64_t> dice{1};
-    const auto roll = dice.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
+  static void step_in(ramie::detail::channel_moment when, ramie::detail::channel_core&) {
+    using moment = ramie::detail::channel_moment;
+    insight& self = *current_.load();
+    const auto me = ramie::this_fiber::number() + 1;  // a plain thread is 0
+    for (std::uint8_t who = 0; who < self.fibers_.size(); ++who) {
+      if (self.fibers_[who].load() != me) continue;
+      if (when == moment::will_publish) self.book_.will_happen(who);
+      if (when != moment::will_publish && when != moment::will_unpublish) self.book_.has_happened(who);
+    }
+    const auto roll = self.dice_.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
     if ((roll ^ roll >> 31) % 5 == 0) std::this_thread::yield();
   }
+  static inline std::atomic<insight*> current_{nullptr};
+  recorder& book_;
+  std::vector<std::atomic<std::uint32_t>> fibers_;
+  std::atomic<std::uint64_t> dice_{1};
 };
 
 // Elements: bytes, or something that has to be moved.
@@ -56,6 +72,7 @@ template <class T>
 struct stage {
   recorder book;
   std::vector<ramie::channel<T>> channels;
+  std::optional<insight> inside;
   std::atomic<int> playing{0};
   explicit stage(std::size_t parties) : book(parties) {}
 };
@@ -64,13 +81,15 @@ struct stage {
 template <class T>
 class actor {
  public:
-  actor(stage<T>& on, std::uint8_t who, std::uint64_t seed) : on_(on), who_(who), random_(seed) {}
+  actor(stage<T>& on, std::uint8_t who, std::uint64_t seed) : on_(on), who_(who), random_(seed) {
+    if (on_.inside) on_.inside->enter(who);
+  }
 
   void play(int operations) {
     for (int i = 0; i < operations; ++i) {
       switch (random_() % 16) {
         case 0:
-          if (random_() % 4 == 0) close(any_channel());
+          if (random_() % 32 == 0) close(any_channel());
           break;
         case 1: pause(); break;
         case 2:
@@ -90,6 +109,8 @@ class actor {
     op.offers = {{false, channel, 0}};
     on_.book.note(who_, op, [&](outcome& result) { result.closed_it = on_.channels[channel].close(); });
   }
+  // Sends or receives something without waiting: perhaps that lets somebody go on.
+  void nudge() { single(patience::none); }
   // Receives until the channel is closed and drained.
   void drain(std::uint8_t channel) {
     while (receive(patience::endless, channel).result.how == ending::done) {
@@ -190,15 +211,17 @@ class actor {
   int made_ = 0;
 };
 
-// Waits until everybody has finished or nothing has happened for a while.
+// Keeps the play going until everybody has finished, or for so many interventions.
 template <class T>
-void watch_until_quiet(stage<T>& s, std::uint64_t patience_left) {
-  std::size_t before = s.book.noted();
-  for (auto left = patience_left; left > 0 && s.playing.load() != 0; --left) {
-    ramie::yield();
-    const auto now = s.book.noted();
-    if (now != before) left = patience_left;
-    before = now;
+void direct(stage<T>& s, actor<T>& me, std::mt19937_64& random) {
+  for (auto nudges = random() % 32; nudges > 0; --nudges) {
+    std::size_t before = s.book.noted();
+    for (auto left = random() % 64; left > 0; --left) {
+      if (s.playing.load() == 0) return;
+      ramie::yield();
+      if (s.book.noted() != std::exchange(before, s.book.noted())) left = 64;
+    }
+    me.nudge();
   }
 }
 
@@ -211,6 +234,7 @@ record random_history(std::uint64_t seed, unsigned workers, bool chaos) {
   for (auto& c : capacities) c = static_cast<std::uint8_t>(random() % 4);
   stage<T> s(fibers + 2u);
   for (const auto c : capacities) s.channels.emplace_back(c);
+  if (random() % 4 != 0) s.inside.emplace(s.book, fibers + 2u);
   const auto act = [&s, operations](std::uint8_t who, std::uint64_t its_seed) {
     actor<T>(s, who, its_seed).play(operations);
     s.playing.fetch_sub(1);
@@ -220,14 +244,13 @@ record random_history(std::uint64_t seed, unsigned workers, bool chaos) {
   o.workers = workers;
   if (chaos) o.chaos = ramie::chaos_mode{seed};
   ramie::runtime rt(o);
-  const jitter moments(random() % 2 == 0);
   s.playing.store(fibers + 1);
   std::thread outside(act, static_cast<std::uint8_t>(fibers + 1), random());
   rt.run([&] {
     ramie::nursery n;
     for (std::uint8_t who = 1; who <= fibers; ++who) n.spawn([&act, who, own = random()] { act(who, own); });
-    watch_until_quiet(s, random() % 300);
     actor<T> me(s, 0, random());
+    direct(s, me, random);
     for (std::uint8_t c = 0; c < capacities.size(); ++c) me.close(c);
     for (std::uint8_t c = 0; c < capacities.size(); ++c) me.drain(c);
     n.join();
@@ -253,7 +276,7 @@ TEST_CASE("random histories of channels are linearizable", "[stress][channel]") 
   const char* const given = std::getenv("RAMIE_STRESS_SEED");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
   const std::uint64_t seeds = test::large() ? 5'000 : static_cast<std::uint64_t>(test::scaled(100, 20));
-  std::size_t operations = 0, explored = 0;
+  std::size_t operations = 0, explored = 0, closed = 0, gave = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     for (const unsigned workers : {1u, 2u, 4u, 8u}) {
       for (const bool chaos : {false, true}) {
@@ -262,6 +285,8 @@ TEST_CASE("random histories of channels are linearizable", "[stress][channel]") 
         const verdict v = check(r);
         operations += r.operations.size();
         explored += v.explored;
+        for (auto& op : r.operations)
+          closed += op.result.how == ending::closed, gave += op.result.how == ending::gave_up;
         if (!v) {
           FAIL("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos << '\n' << describe(r, v));
         }
@@ -271,7 +296,8 @@ TEST_CASE("random histories of channels are linearizable", "[stress][channel]") 
   }
   CHECK(operations > 100 * seeds);
   if (std::getenv("RAMIE_STRESS_FIGURES") != nullptr) {
-    WARN(seeds * 8 << " histories, " << operations << " operations, " << explored << " configurations");
+    WARN(seeds * 8 << " histories, " << operations << " operations, " << explored << " configurations " << closed << " "
+                   << gave);
   }
 }
 

@@ -7,6 +7,9 @@
 // queues (a select those of all its cases); it is complete when the moment of another operation matches it or closes
 // the channel, and its response must come after that. ("Dual" data structures: Scherer and Scott.)
 //
+// From outside nobody can tell how long an operation that waits has been waiting, so two that overlap may have come in
+// any order. Whoever looks inside (hooks.hpp) can bound the moment more closely, and then the order is checked, too.
+//
 // The model, per channel: elements in order, waiting receivers and waiting senders in the order they came, closed or
 // not.
 //   M1  send     closed: refused; else the first waiting receiver gets the element; else it goes behind the elements if
@@ -72,6 +75,7 @@ struct operation {
   std::vector<offer> offers;
   outcome result;
   std::uint32_t invoked = 0;
+  std::uint32_t happened = 0;  // its moment was before that; 0: not known
   std::uint32_t returned = 0;
 };
 
@@ -83,16 +87,29 @@ struct record {
 // Stamps operations. Each party has a book of its own, which nobody else touches before the end.
 class recorder {
  public:
-  explicit recorder(std::size_t parties) : books_(parties) {}
+  explicit recorder(std::size_t parties) : books_(parties), open_(parties, nullptr) {}
   // run(outcome&) does the operation.
   template <class Run>
   const operation& note(std::uint8_t who, operation op, Run run) {
     op.who = who;
+    open_[who] = &op;
     op.invoked = clock_.fetch_add(1);
     run(op.result);
     op.returned = clock_.fetch_add(1);
+    open_[who] = nullptr;
     noted_.fetch_add(1, std::memory_order_relaxed);
     return books_[who].emplace_back(std::move(op));
+  }
+  // Inside run, by the same party: the operation's moment is yet to come, or has been.
+  void will_happen(std::uint8_t who) {
+    if (operation* const op = open_[who]) {
+      op->invoked = clock_.fetch_add(1);
+      op->happened = 0;
+    }
+  }
+  void has_happened(std::uint8_t who) {
+    operation* const op = open_[who];
+    if (op != nullptr && op->happened == 0) op->happened = clock_.fetch_add(1);
   }
   // How many so far. A snapshot.
   [[nodiscard]] std::size_t noted() const { return noted_.load(std::memory_order_relaxed); }
@@ -106,13 +123,16 @@ class recorder {
   std::atomic<std::uint32_t> clock_{0};
   std::atomic<std::size_t> noted_{0};
   std::vector<std::vector<operation>> books_;
+  std::vector<operation*> open_;
 };
 
 inline std::string describe(const operation& op) {
   static constexpr const char* endings[] = {"ok", "closed", "gave up"};
   static constexpr const char* moods[] = {"try ", "timed ", ""};
   std::ostringstream out;
-  out << '[' << op.invoked << ',' << op.returned << "] party " << int(op.who) << ": ";
+  out << '[' << op.invoked << ", ";
+  if (op.happened != 0) out << op.happened << ", ";
+  out << op.returned << "] party " << int(op.who) << ": ";
   if (op.closes) {
     out << "close(" << int(op.offers[0].channel) << ") " << (op.result.closed_it ? "closed it" : "was closed");
     return std::move(out).str();
@@ -295,8 +315,9 @@ class checker {
  public:
   explicit checker(const record& r) : record_(r) {
     for (const auto& op : r.operations) {
-      events_.push_back({op.invoked, &op, false});
-      events_.push_back({op.returned, &op, true});
+      events_.push_back({op.invoked, &op, event::invoked});
+      if (op.happened != 0) events_.push_back({op.happened, &op, event::happened});
+      events_.push_back({op.returned, &op, event::returned});
       parties_ = std::max<std::size_t>(parties_, op.who + 1u);
     }
     std::sort(events_.begin(), events_.end(), [](const event& a, const event& b) { return a.stamp < b.stamp; });
@@ -308,12 +329,7 @@ class checker {
     first.channels.resize(record_.capacities.size());
     possible_.assign(1, first);
     for (const event& e : events_) {
-      if (!e.returns) {
-        now_[e.what->who] = e.what;
-        for (auto& c : possible_) c.phases[e.what->who] = configuration::invoked;
-      } else if (!respond(e.what->who)) {
-        return {e.what, explored_};
-      }
+      if (!explain(e)) return {e.what, explored_};
     }
     return {nullptr, explored_};
   }
@@ -322,26 +338,41 @@ class checker {
   struct event {
     std::uint32_t stamp;
     const operation* what;
-    bool returns;
+    enum kind { invoked, happened, returned } is;
   };
   using set_of = std::unordered_set<configuration, configuration::hash>;
 
-  // Keeps the configurations in which that party's operation is complete, with the moments it takes to get there.
-  [[nodiscard]] bool respond(std::uint8_t who) {
+  [[nodiscard]] bool explain(const event& e) {
+    const auto who = e.what->who;
+    switch (e.is) {
+      case event::invoked:
+        now_[who] = e.what;
+        for (auto& c : possible_) c.phases[who] = configuration::invoked;
+        return true;
+      case event::happened: return reach([who](auto& c) { return c.phases[who] != configuration::invoked; });
+      case event::returned: break;
+    }
+    const bool explained = reach([who](auto& c) { return c.phases[who] == configuration::complete; });
+    for (auto& c : possible_) c.phases[who] = configuration::absent;
+    return explained;
+  }
+
+  // Goes on with the configurations in which that is so, by way of the moments it takes to get there.
+  template <class Condition>
+  [[nodiscard]] bool reach(Condition holds) {
     set_of seen(possible_.begin(), possible_.end());
-    set_of kept;
+    std::vector<configuration> kept;
     while (!possible_.empty()) {
       configuration c = std::move(possible_.back());
       possible_.pop_back();
       ++explored_;
-      if (c.phases[who] == configuration::complete) {
-        c.phases[who] = configuration::absent;
-        kept.insert(std::move(c));
+      if (holds(c)) {
+        kept.push_back(std::move(c));
         continue;
       }
       for (std::uint8_t p = 0; p < parties_; ++p) branch(c, p, seen);
     }
-    possible_.assign(kept.begin(), kept.end());
+    possible_.swap(kept);
     return !possible_.empty();
   }
 
