@@ -277,10 +277,11 @@ struct figures {
 };
 
 void check_one(std::uint64_t seed, unsigned workers, bool chaos, figures& sum) {
+  INFO("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos);
   record r = seed % 2 == 0 ? random_history<int>(seed, workers, chaos)
                            : random_history<std::unique_ptr<int>>(seed, workers, chaos);
   const verdict v = check(r);
-  if (!v) FAIL("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos << '\n' << describe(r, v));
+  if (!v) FAIL(describe(r, v));
   if (duplicate_an_element(r, seed)) REQUIRE_FALSE(check(r));
   ++sum.histories;
   sum.operations += r.operations.size();
@@ -290,7 +291,7 @@ void check_one(std::uint64_t seed, unsigned workers, bool chaos, figures& sum) {
 TEST_CASE("random histories of channels are linearizable", "[stress][channel]") {
   const char* const given = std::getenv("RAMIE_STRESS_SEED");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t seeds = test::large() ? 5'000 : static_cast<std::uint64_t>(test::scaled(80, 20));
+  const std::uint64_t seeds = test::large() ? 5'000 : static_cast<std::uint64_t>(test::scaled(80, 40));
   figures sum;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     for (const unsigned workers : {1u, 2u, 4u, 8u}) {

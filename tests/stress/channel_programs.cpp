@@ -424,7 +424,7 @@ audit random_channels(std::uint64_t seed, unsigned workers, bool chaos) {
 TEST_CASE("random programs of channels lose, double and reorder nothing", "[stress][channel]") {
   const char* const given = std::getenv("RAMIE_STRESS_SEED");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t seeds = test::large() ? 2'000 : static_cast<std::uint64_t>(test::scaled(20, 4));
+  const std::uint64_t seeds = test::large() ? 2'000 : static_cast<std::uint64_t>(test::scaled(20, 8));
   std::size_t received = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     for (const unsigned workers : {1u, 2u, 4u, 8u}) {
