@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: BSL-1.0
+// Histories of channel operations, and whether a channel as documented could have produced them.
+//
+// A history is linearizable if every operation can be given one moment between its invocation and its response at which
+// it happens as a whole, such that the model below gives exactly the recorded outcomes. Operations that wait have a
+// second moment, which is somebody else's: at its own moment such an operation finds no partner and joins the model's
+// queues (a select those of all its cases); it is complete when the moment of another operation matches it or closes
+// the channel, and its response must come after that. ("Dual" data structures: Scherer and Scott.)
+//
+// From outside nobody can tell how long an operation that waits has been waiting, so two that overlap may have come in
+// any order. Whoever looks inside (hooks.hpp) can bound the moment more closely, and then the order is checked, too.
+//
+// The model, per channel: elements in order, waiting receivers and waiting senders in the order they came, closed or
+// not.
+//   M1  send     closed: refused; else the first waiting receiver gets the element; else it goes behind the elements if
+//                there are fewer than the capacity; else it waits.
+//   M2  receive  the first element, and then the first waiting senders move up as far as there is room; else the
+//   element
+//                of the first waiting sender; else closed if closed; else it waits.
+//   M3  close    has two moments: at the first the channel is closed and all waiting receivers are refused; at the
+//                second, before the response, the elements of waiting senders go behind the others, in order, whatever
+//                the capacity, and these senders are done. In between a waiting sender can still be matched: a
+//                receive takes the same element either way, but a waiting select may be matched elsewhere.
+//   M4  select   takes one of the cases that are ready, any; if none is, it waits in all, and leaves all at the first
+//                match. It never meets itself: it asks before it is listed.
+//   M5  without waiting (try_, `otherwise`): there was a moment at which no case was ready, and all were looked at in
+//                it. An operation that timed out says the same.
+//
+// The search (Lowe's just-in-time linearization): go through the events in order, with the set of all configurations
+// the model can be in. At a response, let operations that are under way have their moments, in any order, until the one
+// that responds is complete; keep the configurations in which it is. Later moments can wait until a response needs
+// them, so this misses nothing. An outcome other than the recorded one ends a branch at once. If no configuration is
+// left, the history is wrong.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace test::history {
+
+using value = std::uint16_t;
+
+// One case of an operation; a plain send or receive has one.
+struct offer {
+  bool sends = false;
+  std::uint8_t channel = 0;
+  value element = 0;  // what is sent
+};
+
+enum class patience : std::uint8_t { none, some, endless };  // try_ or otherwise; with a time limit; the others
+enum class ending : std::uint8_t { done, closed, gave_up };  // gave_up: would_block, otherwise, timed_out
+
+struct outcome {
+  ending how = ending::gave_up;
+  std::uint8_t chosen = 0;  // the case that happened
+  value element = 0;        // what was received
+  bool closed_it = false;   // of a close
+  friend bool operator==(const outcome&, const outcome&) = default;
+};
+
+struct operation {
+  std::uint8_t who = 0;  // one at a time
+  bool closes = false;   // offers[0].channel, without offering anything
+  patience waits = patience::endless;
+  std::vector<offer> offers;
+  outcome result;
+  std::uint32_t invoked = 0;
+  std::uint32_t happened = 0;  // its moment was before that; 0: not known
+  std::uint32_t returned = 0;
+};
+
+struct record {
+  std::vector<std::uint8_t> capacities;  // of the channels
+  std::vector<operation> operations;     // in any order
+};
+
+// Stamps operations. Each party has a book of its own, which nobody else touches before the end.
+class recorder {
+ public:
+  explicit recorder(std::size_t parties) : books_(parties), open_(parties, nullptr) {}
+  // run(outcome&) does the operation.
+  template <class Run>
+  const operation& note(std::uint8_t who, operation op, Run run) {
+    op.who = who;
+    open_[who] = &op;
+    op.invoked = clock_.fetch_add(1);
+    run(op.result);
+    op.returned = clock_.fetch_add(1);
+    open_[who] = nullptr;
+    noted_.fetch_add(1, std::memory_order_relaxed);
+    return books_[who].emplace_back(std::move(op));
+  }
+  // Inside run, by the same party: the operation's moment is yet to come, or has been.
+  void will_happen(std::uint8_t who) {
+    if (operation* const op = open_[who]) {
+      op->invoked = clock_.fetch_add(1);
+      op->happened = 0;
+    }
+  }
+  void has_happened(std::uint8_t who) {
+    operation* const op = open_[who];
+    if (op != nullptr && op->happened == 0) op->happened = clock_.fetch_add(1);
+  }
+  // How many so far. A snapshot.
+  [[nodiscard]] std::size_t noted() const { return noted_.load(std::memory_order_relaxed); }
+  [[nodiscard]] record collect(std::vector<std::uint8_t> capacities) {
+    record all{std::move(capacities), {}};
+    for (auto& book : books_) all.operations.insert(all.operations.end(), book.begin(), book.end());
+    return all;
+  }
+
+ private:
+  std::atomic<std::uint32_t> clock_{0};
+  std::atomic<std::size_t> noted_{0};
+  std::vector<std::vector<operation>> books_;
+  std::vector<operation*> open_;
+};
+
+inline std::string describe(const operation& op) {
+  static constexpr const char* endings[] = {"ok", "closed", "gave up"};
+  static constexpr const char* moods[] = {"try ", "timed ", ""};
+  std::ostringstream out;
+  out << '[' << op.invoked << ", ";
+  if (op.happened != 0) out << op.happened << ", ";
+  out << op.returned << "] party " << int(op.who) << ": ";
+  if (op.closes) {
+    out << "close(" << int(op.offers[0].channel) << ") " << (op.result.closed_it ? "closed it" : "was closed");
+    return std::move(out).str();
+  }
+  out << moods[static_cast<int>(op.waits)] << (op.offers.size() > 1 ? "select " : "");
+  for (const offer& o : op.offers) {
+    out << (o.sends ? "send(" : "recv(") << int(o.channel);
+    if (o.sends) out << ", " << o.element;
+    out << ") ";
+  }
+  out << "-> " << endings[static_cast<int>(op.result.how)];
+  if (op.result.how == ending::gave_up) return std::move(out).str();
+  if (op.offers.size() > 1) out << ", case " << int(op.result.chosen);
+  const offer& taken = op.offers[op.result.chosen];
+  if (!taken.sends && op.result.how == ending::done) out << ", got " << op.result.element;
+  return std::move(out).str();
+}
+
+// What the model is in at one moment: per party, how far its operation is; per channel, see above.
+struct configuration {
+  enum phase : char { absent = '-', invoked = 'i', waiting = 'w', half_closed = 'h', complete = 'c' };
+  struct entry {  // a case of a waiting operation
+    std::uint8_t who;
+    std::uint8_t number;
+    friend bool operator==(const entry&, const entry&) = default;
+  };
+  struct channel {
+    bool closed = false;
+    std::u16string elements;
+    std::vector<entry> senders, receivers;
+    friend bool operator==(const channel&, const channel&) = default;
+  };
+  std::string phases;
+  std::vector<channel> channels;
+  friend bool operator==(const configuration&, const configuration&) = default;
+
+  struct hash {
+    std::size_t operator()(const configuration& c) const noexcept {
+      std::size_t h = std::hash<std::string>()(c.phases);
+      const auto mix = [&h](std::size_t x) { h = (h ^ x) * 0x9e3779b97f4a7c15u + (h >> 29); };
+      for (const channel& each : c.channels) {
+        mix(std::hash<std::u16string>()(each.elements) + (each.closed ? 1 : 0));
+        for (const entry& e : each.senders) mix(e.who * 8u + e.number + 1u);
+        mix(0);
+        for (const entry& e : each.receivers) mix(e.who * 8u + e.number + 1u);
+      }
+      return h;
+    }
+  };
+};
+
+// The rules M1 to M5. `now` is what each party is doing; a function that returns false has met an outcome that is not
+// the recorded one, and the configuration is worthless.
+class model {
+ public:
+  using now_t = std::vector<const operation*>;
+  model(const std::vector<std::uint8_t>& capacities, const now_t& now, configuration& c)
+      : capacities_(capacities), now_(now), c_(c) {}
+
+  // The moment of a party's operation.
+  [[nodiscard]] bool happen(std::uint8_t who) {
+    const operation& op = *now_[who];
+    const bool fits = op.closes ? close(who, op) : offer_all(who, op);
+    settle_closers();
+    return fits;
+  }
+  // The second moment of a close.
+  [[nodiscard]] bool shelter_senders(std::uint8_t who) {
+    auto& ch = c_.channels[now_[who]->offers[0].channel];
+    while (!ch.senders.empty()) {
+      if (!move_up(ch)) return false;
+    }
+    settle_closers();
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool ready(const offer& o) const {
+    const auto& ch = c_.channels[o.channel];
+    if (ch.closed) return true;
+    if (o.sends) return !ch.receivers.empty() || ch.elements.size() < capacities_[o.channel];
+    return !ch.elements.empty() || !ch.senders.empty();
+  }
+
+  [[nodiscard]] bool offer_all(std::uint8_t who, const operation& op) {
+    const bool any_ready = std::any_of(op.offers.begin(), op.offers.end(), [this](const offer& o) { return ready(o); });
+    if (op.result.how == ending::gave_up) {
+      c_.phases[who] = configuration::complete;
+      return !any_ready;
+    }
+    const offer& chosen = op.offers[op.result.chosen];
+    if (ready(chosen)) {
+      c_.phases[who] = configuration::complete;
+      return chosen.sends ? send(op, chosen) : receive(op, chosen);
+    }
+    if (any_ready || op.waits == patience::none) return false;
+    c_.phases[who] = configuration::waiting;
+    for (std::uint8_t i = 0; i < op.offers.size(); ++i) {
+      auto& ch = c_.channels[op.offers[i].channel];
+      (op.offers[i].sends ? ch.senders : ch.receivers).push_back({who, i});
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool send(const operation& op, const offer& o) {
+    auto& ch = c_.channels[o.channel];
+    if (ch.closed) return op.result.how == ending::closed;
+    if (op.result.how != ending::done) return false;
+    if (!ch.receivers.empty()) return end_wait(ch.receivers.front(), ending::done, o.element);
+    ch.elements.push_back(static_cast<char16_t>(o.element));
+    return true;
+  }
+
+  [[nodiscard]] bool receive(const operation& op, const offer& o) {
+    auto& ch = c_.channels[o.channel];
+    if (ch.elements.empty() && ch.senders.empty()) return op.result.how == ending::closed;
+    if (op.result.how != ending::done) return false;
+    if (ch.elements.empty() && !move_up(ch)) return false;
+    if (ch.elements.front() != op.result.element) return false;
+    ch.elements.erase(0, 1);
+    while (!ch.senders.empty() && ch.elements.size() < capacities_[o.channel]) {
+      if (!move_up(ch)) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool close(std::uint8_t who, const operation& op) {
+    auto& ch = c_.channels[op.offers[0].channel];
+    if (op.result.closed_it == ch.closed) return false;
+    c_.phases[who] = ch.closed ? configuration::complete : configuration::half_closed;
+    ch.closed = true;
+    while (!ch.receivers.empty()) {
+      if (!end_wait(ch.receivers.front(), ending::closed, 0)) return false;
+    }
+    return true;
+  }
+
+  // The first waiting sender is done, and its element goes behind the others.
+  [[nodiscard]] bool move_up(configuration::channel& ch) {
+    const auto first = ch.senders.front();
+    ch.elements.push_back(static_cast<char16_t>(now_[first.who]->offers[first.number].element));
+    return end_wait(first, ending::done, 0);
+  }
+
+  // A waiting operation is complete by that case, and leaves all queues.
+  [[nodiscard]] bool end_wait(configuration::entry e, ending how, value element) {
+    const outcome& told = now_[e.who]->result;
+    if (told.how != how || told.chosen != e.number) return false;
+    const bool received = how == ending::done && !now_[e.who]->offers[e.number].sends;
+    if (received && told.element != element) return false;
+    c_.phases[e.who] = configuration::complete;
+    const auto its = [&e](const configuration::entry& other) { return other.who == e.who; };
+    for (auto& ch : c_.channels) {
+      std::erase_if(ch.senders, its);
+      std::erase_if(ch.receivers, its);
+    }
+    return true;
+  }
+
+  // A close whose channel has no waiting senders left has nothing more to do.
+  void settle_closers() {
+    for (std::size_t who = 0; who < c_.phases.size(); ++who) {
+      if (c_.phases[who] != configuration::half_closed) continue;
+      if (c_.channels[now_[who]->offers[0].channel].senders.empty()) c_.phases[who] = configuration::complete;
+    }
+  }
+
+  const std::vector<std::uint8_t>& capacities_;
+  const now_t& now_;
+  configuration& c_;
+};
+
+struct verdict {
+  const operation* culprit = nullptr;  // whose response nothing explains; null: the history is right
+  std::size_t explored = 0;            // configurations
+  explicit operator bool() const { return culprit == nullptr; }
+};
+
+class checker {
+ public:
+  explicit checker(const record& r) : record_(r) {
+    for (const auto& op : r.operations) {
+      events_.push_back({op.invoked, &op, event::invoked});
+      if (op.happened != 0) events_.push_back({op.happened, &op, event::happened});
+      events_.push_back({op.returned, &op, event::returned});
+      parties_ = std::max<std::size_t>(parties_, op.who + 1u);
+    }
+    std::sort(events_.begin(), events_.end(), [](const event& a, const event& b) { return a.stamp < b.stamp; });
+  }
+
+  [[nodiscard]] verdict check() {
+    now_.assign(parties_, nullptr);
+    configuration first{std::string(parties_, configuration::absent), {}};
+    first.channels.resize(record_.capacities.size());
+    possible_.assign(1, first);
+    for (const event& e : events_) {
+      if (!explain(e)) return {e.what, explored_};
+    }
+    return {nullptr, explored_};
+  }
+
+ private:
+  struct event {
+    std::uint32_t stamp;
+    const operation* what;
+    enum kind { invoked, happened, returned } is;
+  };
+  using set_of = std::unordered_set<configuration, configuration::hash>;
+
+  [[nodiscard]] bool explain(const event& e) {
+    const auto who = e.what->who;
+    switch (e.is) {
+      case event::invoked:
+        now_[who] = e.what;
+        for (auto& c : possible_) c.phases[who] = configuration::invoked;
+        return true;
+      case event::happened: return reach([who](auto& c) { return c.phases[who] != configuration::invoked; });
+      case event::returned: break;
+    }
+    const bool explained = reach([who](auto& c) { return c.phases[who] == configuration::complete; });
+    for (auto& c : possible_) c.phases[who] = configuration::absent;
+    return explained;
+  }
+
+  // Goes on with the configurations in which that is so, by way of the moments it takes to get there.
+  template <class Condition>
+  [[nodiscard]] bool reach(Condition holds) {
+    set_of seen(possible_.begin(), possible_.end());
+    std::vector<configuration> kept;
+    while (!possible_.empty()) {
+      configuration c = std::move(possible_.back());
+      possible_.pop_back();
+      ++explored_;
+      if (holds(c)) {
+        kept.push_back(std::move(c));
+        continue;
+      }
+      for (std::uint8_t p = 0; p < parties_; ++p) branch(c, p, seen);
+    }
+    possible_.swap(kept);
+    return !possible_.empty();
+  }
+
+  void branch(const configuration& c, std::uint8_t p, set_of& seen) {
+    const char phase = c.phases[p];
+    if (phase != configuration::invoked && phase != configuration::half_closed) return;
+    configuration next = c;
+    model m(record_.capacities, now_, next);
+    const bool fits = phase == configuration::invoked ? m.happen(p) : m.shelter_senders(p);
+    if (fits && seen.insert(next).second) possible_.push_back(std::move(next));
+  }
+
+  const record& record_;
+  std::size_t parties_ = 0;
+  std::vector<event> events_;
+  model::now_t now_;
+  std::vector<configuration> possible_;
+  std::size_t explored_ = 0;
+};
+
+[[nodiscard]] inline verdict check(const record& r) {
+  return checker(r).check();
+}
+
+// For a message: the operations by invocation, and the one that can't be.
+inline std::string describe(const record& r, const verdict& v) {
+  std::vector<const operation*> order;
+  for (const auto& op : r.operations) order.push_back(&op);
+  std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->invoked < b->invoked; });
+  std::string text = "capacities:";
+  for (const auto capacity : r.capacities) text += ' ' + std::to_string(int(capacity));
+  for (const auto* op : order) text += '\n' + describe(*op) + (op == v.culprit ? "   <-- no explanation" : "");
+  return text;
+}
+
+}  // namespace test::history
