@@ -88,7 +88,8 @@ class selection final : public waitable {
   ~selection() { leave_joinables(count_); }
 
   // The number of a case that happened without waiting, or count.
-  [[nodiscard]] std::size_t attempt_each(const whereabouts& at);
+  // `by_hints`: a channel that does not look ready is not asked, which may be a moment out of date.
+  [[nodiscard]] std::size_t attempt_each(const whereabouts& at, bool by_hints);
   [[nodiscard]] std::size_t attempt_together(const whereabouts& at);
   // Else several answers, also of one channel, may each be out of date when the next one comes.
   [[nodiscard]] bool one_question_at_most() const noexcept { return questions_ <= 1; }
@@ -204,14 +205,14 @@ void selection::leave_joinables(std::size_t entered) noexcept {
   }
 }
 
-std::size_t selection::attempt_each(const whereabouts& at) {
+std::size_t selection::attempt_each(const whereabouts& at, bool by_hints) {
   for (std::size_t k = 0; k < count_; ++k) {
     const std::size_t i = order_.data()[k];
     select_case& c = *cases_[i];
     if (on_joinable(c) && c.join.ops->done(c.join)) return i;
     if (!on_channel(c)) continue;
     channel_waiter& node = channel_node(c);
-    if (!(node.sends ? c.channel->may_send() : c.channel->may_recv())) continue;
+    if (by_hints && !(node.sends ? c.channel->may_send() : c.channel->may_recv())) continue;
     will_tell later(*c.channel);
     channel_guard hold(c.channel->lock, party_of(at));
     const meeting how = c.channel->attempt(node, later);
@@ -334,9 +335,9 @@ select_choice select_among(select_case* const* cases, std::size_t count) {
   whereabouts at = look_around();
   begin_operation(at);
   selection all(cases, count, at);
-  std::size_t chosen = all.attempt_each(at);
+  const std::size_t fallback = all.find_otherwise();
+  std::size_t chosen = all.attempt_each(at, fallback == count);
   if (chosen == count) {
-    const std::size_t fallback = all.find_otherwise();
     if (fallback != count) {
       if (!all.one_question_at_most()) chosen = all.attempt_together(at);
       return chosen == count ? select_choice{fallback, false} : select_choice{chosen, all.said_closed(chosen)};
