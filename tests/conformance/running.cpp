@@ -191,7 +191,7 @@ TEST_CASE("ping-pong starves neither the ring nor the injection queue", "[confor
   CHECK(from_outside);
 }
 
-TEST_CASE("a woken fiber runs before older ring entries, three times a tick at most", "[conformance][fairness]") {
+TEST_CASE("a woken fiber runs before older ring entries, three times in a row at most", "[conformance][fairness]") {
   auto o = with_workers(1);
   o.elastic = false;
   ramie::runtime rt(o);
