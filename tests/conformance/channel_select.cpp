@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // select: exactly one case happens, each with the same right, and the others have not happened at all.
 #include <array>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <ramie/ramie.hpp>
@@ -20,39 +18,18 @@ using namespace std::chrono_literals;
 using ramie::channel;
 using ramie::channel_status;
 using ramie::nursery;
-using ramie::on_deadline;
 using ramie::on_join;
 using ramie::on_recv;
 using ramie::on_send;
 using ramie::on_timeout;
 using ramie::otherwise;
 using ramie::select;
-using ramie::usage_error;
+using test::as_fiber;
+using test::as_thread_and_fiber;
 using test::findings;
 using test::with_workers;
 
 constexpr auto whatever = [](auto&&...) {};
-
-// Plain threads and fibers see the same.
-template <class F>
-void as_thread_and_fiber(F f) {
-  findings found;
-  f(found);
-  CHECK(found.wrong() == "");
-  ramie::run(with_workers(1), [&] { f(found); });
-  CHECK(found.wrong() == "");
-}
-
-// On one worker, so that a yield lets everybody get as far as they can.
-template <class F>
-void as_fiber(F f) {
-  findings found;
-  ramie::manual_clock clock;
-  auto o = with_workers(1);
-  o.clock = &clock;
-  ramie::run(o, [&] { f(found, clock); });
-  CHECK(found.wrong() == "");
-}
 
 double chi_square(const std::vector<int>& counts) {
   double all = 0, sum = 0;
@@ -347,25 +324,6 @@ TEST_CASE("both directions of one channel: a select does not meet itself", "[con
   });
 }
 
-TEST_CASE("without a case that can happen: a fiber waits for its end, a thread is told",
-          "[conformance][select][misuse]") {
-  CHECK_THROWS_AS(select(), usage_error);
-  CHECK_THROWS_AS(select(on_recv(channel<int>(), whatever), on_join(ramie::task<int>(), whatever)), usage_error);
-  CHECK_THROWS_AS(ramie::selector().wait(), usage_error);
-  as_fiber([](findings& found, ramie::manual_clock& clock) {
-    int ended = 0;
-    nursery n;
-    n.spawn([&] { ended += !ramie::with_timeout(1s, [] { select(); }); });
-    n.spawn([&] { ended += !ramie::with_timeout(1s, [] { ramie::selector().wait(); }); });
-    n.spawn([&] { ended += !ramie::with_timeout(1s, [] { select(on_recv(channel<int>(), whatever)); }); });
-    ramie::yield();
-    found.expect(ended == 0);
-    clock.advance(1s);
-    n.join();
-    found.expect(ended == 3);
-  });
-}
-
 template <std::size_t... I>
 std::size_t select_among_all(const std::array<channel<int>, sizeof...(I)>& c, int& got, std::index_sequence<I...>) {
   return select(on_recv(c[I], [&](std::optional<int> v) { got = *v; })...);
@@ -427,160 +385,6 @@ TEST_CASE("a selector is made at run time and waits again and again", "[conforma
       found.expect(any.size() == 0);
     }
   });
-}
-
-TEST_CASE("timeouts: the earliest, and only if nothing happened before", "[conformance][select][deadline]") {
-  as_fiber([](findings& found, ramie::manual_clock& clock) {
-    channel<int> c(0), ready(1);
-    const auto the_end = std::chrono::steady_clock::time_point::max();
-    nursery n;
-    auto earliest = n.spawn([&] {
-      return select(on_timeout(3s, whatever), on_deadline(ramie::now() + 1s, whatever), on_timeout(2s, whatever),
-                    on_recv(c, whatever), on_deadline(the_end, whatever),
-                    on_timeout(std::chrono::hours::max(), whatever));
-    });
-    ramie::yield();
-    clock.advance(999ms);
-    ramie::yield();
-    found.expect(!earliest.done());
-    clock.advance(1ms);
-    found.expect(earliest.get() == 1);
-    found.expect(c.try_send(1) == channel_status::would_block);
-
-    int got = 0;
-    auto in_time = n.spawn([&] { return select(on_timeout(1s, whatever), on_recv(c, [&](auto v) { got = *v; })); });
-    ramie::yield();
-    found.expect(c.try_send(9) == channel_status::ok);
-    clock.advance(5s);  // too late: it has happened, though the fiber has not run yet
-    found.expect(in_time.get() == 1 && got == 9);
-
-    for (int round = 0; round < 20; ++round) {
-      ready.send(round);
-      found.expect(select(on_timeout(0s, whatever), on_timeout(-1h, whatever), on_recv(ready, whatever)) == 2);
-      found.expect(select(on_timeout(1s, whatever), on_recv(c, whatever), on_timeout(-1s, whatever)) == 2);
-      const auto long_ago = std::chrono::steady_clock::time_point::min();
-      found.expect(select(on_recv(c, whatever), on_deadline(long_ago, whatever), on_timeout(0s, whatever)) == 1);
-    }
-
-    ramie::selector again;  // a timeout counts from each wait
-    again.on_recv(c, whatever).on_timeout(1s, whatever);
-    for (int round = 0; round < 3; ++round) {
-      auto waits = n.spawn([&] { return again.wait(); });
-      ramie::yield();
-      clock.advance(999ms);
-      ramie::yield();
-      found.expect(!waits.done());
-      clock.advance(1ms);
-      found.expect(waits.get() == 1);
-    }
-    n.join();
-  });
-}
-
-TEST_CASE("otherwise: when nothing else is ready now", "[conformance][select]") {
-  as_thread_and_fiber([](findings& found) {
-    channel<int> a(1), b(1), full(1);
-    full.send(0);
-    int element = 3, fell_back = 0;
-    const auto fall_back = [&] { ++fell_back; };
-    for (int round = 0; round < 50; ++round) {
-      found.expect(select(on_recv(a, whatever), otherwise(fall_back), on_recv(b, whatever)) == 1);
-      found.expect(select(on_timeout(0s, whatever), on_send(full, element, whatever), otherwise(fall_back)) == 2);
-      b.send(1);
-      found.expect(select(otherwise(fall_back), on_recv(a, whatever), on_recv(b, whatever)) == 2);
-      found.expect(select(otherwise(fall_back), on_send(a, element, whatever)) == 1);
-      (void)a.recv();
-    }
-    found.expect(fell_back == 100 && full.len() == 1);
-    a.close();
-    found.expect(select(otherwise(fall_back), on_recv(a, whatever)) == 1);
-  });
-  as_fiber([](findings& found, auto&) {
-    channel<int> a(0);
-    bool told = false;
-    nursery n;
-    n.spawn([&] {
-      n.cancel();
-      try {
-        select(on_recv(a, whatever), otherwise(whatever));
-      } catch (const ramie::cancelled&) {
-        told = true;
-        throw;
-      }
-    });
-    n.join();
-    found.expect(told);
-  });
-}
-
-TEST_CASE("a select that is cancelled leaves nothing behind", "[conformance][select][cancel]") {
-  as_fiber([](findings& found, ramie::manual_clock& clock) {
-    channel<int> a(0);
-    channel<std::unique_ptr<int>> b(0);
-    auto mine = std::make_unique<int>(1);
-    int next_got = 0, ran = 0;
-    bool ended = true;
-    nursery n;
-    n.spawn([&] {
-      ended = ramie::with_timeout(1s, [&] {
-        select(on_recv(a, [&](auto) { ++ran; }), on_send(b, mine, [&](bool) { ++ran; }),
-               on_recv(a, [&](auto) { ++ran; }));
-      });
-    });
-    ramie::yield();
-    auto next = n.spawn([&] { next_got = *a.recv(); });
-    ramie::yield();
-    clock.advance(1s);
-    found.expect(a.try_send(5) == channel_status::ok);  // before the first one has run: for the next one
-    found.expect(a.try_send(6) == channel_status::would_block);
-    found.expect(b.try_recv().status() == channel_status::would_block);
-    n.join();
-    found.expect(next_got == 5 && ran == 0 && !ended && mine != nullptr);
-    found.expect(a.try_send(7) == channel_status::would_block);
-    found.expect(b.try_recv().status() == channel_status::would_block);
-  });
-}
-
-TEST_CASE("plain threads and fibers select among the same channels", "[conformance][select]") {
-  const int each = test::scaled(1'000, 150);
-  channel<int> a(0), b(3);
-  std::atomic<long> sum{0}, received{0};
-  const auto produce = [&, a, b](int from) {
-    for (int i = from; i < from + each; ++i) {
-      int element = i;
-      select(on_send(a, element, whatever), on_send(b, element, whatever));
-    }
-  };
-  const auto consume = [&, a, b] {
-    channel<int> one = a, two = b;
-    const auto take = [&](channel<int>& from, std::optional<int> v) {
-      if (!v) return void(from = {});
-      sum.fetch_add(*v);
-      received.fetch_add(1);
-    };
-    while (one.valid() || two.valid()) {
-      select(on_recv(one, [&](auto v) { take(one, v); }), on_recv(two, [&](auto v) { take(two, v); }));
-    }
-  };
-  std::vector<std::thread> consumers, producers;
-  for (int i = 0; i < 2; ++i) consumers.emplace_back(consume);
-  for (int i = 0; i < 2; ++i) producers.emplace_back(produce, i * each);
-  ramie::run(with_workers(2), [&] {
-    nursery all;
-    all.spawn(consume);
-    nursery n;
-    for (int i = 2; i < 4; ++i) n.spawn([&, i] { produce(i * each); });
-    n.join();
-    for (auto& t : producers) t.join();
-    a.close();
-    b.close();
-    all.join();
-  });
-  for (auto& t : consumers) t.join();
-  const long total = 4L * each;
-  CHECK(received.load() == total);
-  CHECK(sum.load() == total * (total - 1) / 2);
-  CHECK(select(on_recv(channel<int>(0), whatever), on_timeout(1ms, whatever)) == 1);  // by the machine's clock
 }
 
 }  // namespace conformance_channel_select

@@ -6,7 +6,10 @@
 #include <mutex>
 #include <string>
 
+#include <ramie/clock.hpp>
 #include <ramie/source_location.hpp>
+#include <support/crew.hpp>
+#include <support/test.hpp>
 
 namespace test {
 
@@ -31,5 +34,27 @@ class findings {
   std::mutex mutex_;
   std::map<unsigned long, int> wrong_;
 };
+
+// f(found) on a plain thread and as a fiber: both must see the same.
+template <class F>
+void as_thread_and_fiber(F f) {
+  findings found;
+  f(found);
+  CHECK(found.wrong() == "");
+  ramie::run(with_workers(1), [&] { f(found); });
+  CHECK(found.wrong() == "");
+}
+
+// f(found, clock) as a fiber on one worker, where a yield lets all others get as far as they can, and time stands
+// still.
+template <class F>
+void as_fiber(F f) {
+  findings found;
+  ramie::manual_clock clock;
+  auto o = with_workers(1);
+  o.clock = &clock;
+  ramie::run(o, [&] { f(found, clock); });
+  CHECK(found.wrong() == "");
+}
 
 }  // namespace test
