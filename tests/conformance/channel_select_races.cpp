@@ -12,6 +12,7 @@
 #include <ramie/ramie.hpp>
 #include <support/crew.hpp>
 #include <support/findings.hpp>
+#include <support/fragile.hpp>
 #include <support/test.hpp>
 
 #include "core.hpp"
@@ -31,7 +32,9 @@ using ramie::select;
 using ramie::detail::channel_moment;
 using test::as_fiber;
 using test::as_thread_and_fiber;
+using test::falls;
 using test::findings;
+using test::fragile;
 using test::with_workers;
 
 constexpr auto whatever = [](auto&&...) {};
@@ -61,38 +64,6 @@ class step_in {
   static inline channel_moment moment{};
   static inline std::function<void()> action;
 };
-
-// Throws on the k-th move from now on, and stays what it was.
-class fragile {
- public:
-  static inline std::atomic<int> moves_until_throw{0};
-  explicit fragile(int v) : value_(v) {}
-  fragile(fragile&& other) : value_(other.let_go()) {}
-  fragile& operator=(fragile&&) = delete;
-  ~fragile() = default;
-  [[nodiscard]] int value() const { return value_; }
-
- private:
-  int let_go() {
-    if (moves_until_throw.load() > 0 && moves_until_throw.fetch_sub(1) == 1) throw std::runtime_error("fell");
-    return std::exchange(value_, 0);
-  }
-  int value_;
-};
-
-// Whether f() throws what a fragile throws when it is moved for the k-th time.
-template <class F>
-bool falls(int k, F f) {
-  fragile::moves_until_throw.store(k);
-  bool fell = false;
-  try {
-    f();
-  } catch (const std::runtime_error& e) {
-    fell = e.what() == std::string("fell");
-  }
-  fragile::moves_until_throw.store(0);
-  return fell;
-}
 
 // Each of the two selects can be ended by the other only: they must agree which way it went.
 TEST_CASE("two selects meet each other, either way", "[conformance][select]") {
