@@ -15,6 +15,7 @@
 #include <support/crew.hpp>
 #include <support/findings.hpp>
 #include <support/fragile.hpp>
+#include <support/starting_line.hpp>
 #include <support/test.hpp>
 
 namespace conformance_channel_oneshot {
@@ -198,20 +199,47 @@ TEST_CASE("sender and receiver of a oneshot meet at any moment", "[conformance][
     });
     CHECK(found.wrong() == "");
   }
-  findings found;  // a thread and a fiber, and the other way round
+}
+
+TEST_CASE("threads and fibers meet by oneshots", "[conformance][flavours][oneshot]") {
+  findings found;
   ramie::channel<ramie::oneshot_receiver<int>> calls(0);
   std::thread outside([&] {
     int number = 0;
     for (auto& rx : calls) found.expect(rx.recv() == number++);
   });
   ramie::run(with_workers(1), [&] {
-    for (int round = 0; round < rounds / 5; ++round) {
+    for (int round = 0; round < test::scaled(1'000, 100); ++round) {
       auto ends = make_oneshot<int>();
       calls.send(std::move(ends.rx));
       found.expect(ends.tx.send(round));
     }
   });
   calls.close();
+  outside.join();
+  CHECK(found.wrong() == "");
+}
+
+// The send comes at every moment of the wait: both start at once, after a wait without sleep.
+TEST_CASE("a oneshot is sent while its receiver goes to sleep", "[conformance][flavours][oneshot]") {
+  const int rounds = test::scaled(20'000, 2'000);
+  findings found;
+  ramie::oneshot_ends<int> ends;
+  test::starting_line made, sent;
+  std::thread outside([&] {
+    for (int round = 1; round <= rounds; ++round) {
+      made.meet();
+      for (int i = 0; i < round % 1'024; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      found.expect(ends.tx.send(round));
+      sent.meet();
+    }
+  });
+  for (int round = 1; round <= rounds; ++round) {
+    ends = make_oneshot<int>();
+    made.meet();
+    found.expect(ends.rx.recv() == round);
+    sent.meet();
+  }
   outside.join();
   CHECK(found.wrong() == "");
 }

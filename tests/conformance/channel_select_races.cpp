@@ -7,12 +7,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ramie/ramie.hpp>
 #include <support/crew.hpp>
 #include <support/findings.hpp>
 #include <support/fragile.hpp>
+#include <support/starting_line.hpp>
 #include <support/test.hpp>
 
 #include "core.hpp"
@@ -65,32 +67,47 @@ class step_in {
   static inline std::function<void()> action;
 };
 
-// Each of the two selects can be ended by the other only: they must agree which way it went.
+// One of two that meet. Each select can be ended by the other's only: they must agree which way it went.
+template <class Before>
+std::vector<int> talk(const channel<int>& out, const channel<int>& in, int sign, int rounds, Before each_round) {
+  std::vector<int> said;
+  for (int i = 1; i <= rounds; ++i) {
+    each_round();
+    int mine = sign * i;
+    select(on_send(out, mine, [&](bool) { said.push_back(sign * i); }),
+           on_recv(in, [&](std::optional<int> v) { said.push_back(v.value_or(0)); }));
+  }
+  return said;
+}
+
+void check_talk(const std::vector<int>& left, const std::vector<int>& right, int rounds) {
+  CHECK(left.size() == static_cast<std::size_t>(rounds));
+  CHECK(left == right);
+  const auto one_way = std::count_if(left.begin(), left.end(), [](int v) { return v > 0; });
+  CHECK((one_way > rounds / 20 && one_way < rounds - rounds / 20));
+}
+
 TEST_CASE("two selects meet each other, either way", "[conformance][select]") {
-  const int rounds = test::scaled(10'000, 1'000);
+  const int rounds = test::scaled(20'000, 1'000);
+  const channel<int> x(0), y(0);
   for (const unsigned setup : {1u, 2u, 4u, 8u, 100u, 101u}) {
     auto o = with_workers(setup < 100 ? setup : setup - 96);
     if (setup >= 100) o.chaos = ramie::chaos_mode{setup};
     std::vector<int> left, right;
     ramie::run(o, [&] {
-      channel<int> x(0), y(0);
-      const auto talk = [rounds](const channel<int>& out, const channel<int>& in, int sign, std::vector<int>& said) {
-        for (int i = 1; i <= rounds; ++i) {
-          int mine = sign * i;
-          select(on_send(out, mine, [&](bool) { said.push_back(sign * i); }),
-                 on_recv(in, [&](std::optional<int> v) { said.push_back(v.value_or(0)); }));
-        }
-      };
       nursery n;
-      n.spawn([&] { talk(x, y, 1, left); });
-      n.spawn([&] { talk(y, x, -1, right); });
+      n.spawn([&] { left = talk(x, y, 1, rounds, whatever); });
+      n.spawn([&] { right = talk(y, x, -1, rounds, whatever); });
       n.join();
     });
-    CHECK(left.size() == static_cast<std::size_t>(rounds));
-    CHECK(left == right);
-    const auto one_way = std::count_if(left.begin(), left.end(), [](int v) { return v > 0; });
-    CHECK((one_way > rounds / 4 && one_way < rounds - rounds / 4));
+    check_talk(left, right, rounds);
   }
+  std::vector<int> right;
+  test::starting_line at_once;
+  std::thread other([&] { right = talk(y, x, -1, rounds, [&] { at_once.meet(); }); });
+  const auto left = talk(x, y, 1, rounds, [&] { at_once.meet(); });
+  other.join();
+  check_talk(left, right, rounds);
 }
 
 TEST_CASE("many selects meet on a few channels, in both directions", "[conformance][select]") {
