@@ -72,10 +72,10 @@ class bulletin_core {
     waiters_.remove(node);
   }
 
-  [[nodiscard]] notice latest() const {
+  [[nodiscard]] latest_notice latest() const {
     std::lock_guard hold(lock_);
     const auto all = posted_.get();
-    return all != 0 ? ring_[(all - 1) % ring_.size()] : nullptr;
+    return {all != 0 ? ring_[(all - 1) % ring_.size()] : nullptr, all};
   }
   [[nodiscard]] std::uint64_t posted() const noexcept {
     std::lock_guard hold(lock_);
@@ -153,7 +153,7 @@ std::uint64_t posted(const bulletin_core& b) noexcept {
   return b.posted();
 }
 
-notice latest(const bulletin_core& b) {
+latest_notice latest(const bulletin_core& b) {
   return b.latest();
 }
 

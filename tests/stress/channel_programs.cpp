@@ -277,8 +277,8 @@ void party::use_broadcast() {
   for (;;) {
     const auto message = rx.recv();
     if (!message) break;
-    next += static_cast<int>(message.lost);
-    if (message.value->number != next++) ++d_.wrongs;
+    next += static_cast<int>(message.lost());
+    if (message->number != next++) ++d_.wrongs;
   }
   n.join();
   if (next != count) ++d_.wrongs;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,15 +16,19 @@
 
 namespace ramie::inline v0 {
 
-// What a receiver of a broadcast found.
+// What a receiver of a broadcast found: a message, or why there is none.
 template <class T>
-struct broadcast_message {
-  channel_status status = channel_status::ok;
-  std::optional<T> value;
-  std::uint64_t lost = 0;  // messages before this one that were overwritten before they could be received
-  [[nodiscard]] explicit operator bool() const noexcept { return value.has_value(); }
-  [[nodiscard]] T& operator*() noexcept { return *value; }
-  [[nodiscard]] T* operator->() noexcept { return &*value; }
+class broadcast_message : public received<T> {
+ public:
+  // `lost` is read after `fetch` was called.
+  template <std::invocable<std::optional<T>&> Fetch>
+  broadcast_message(Fetch&& fetch, const std::uint64_t& lost) : received<T>(std::forward<Fetch>(fetch)), lost_(lost) {}
+
+  // Messages before this one that were overwritten before they could be received.
+  [[nodiscard]] std::uint64_t lost() const noexcept { return lost_; }
+
+ private:
+  std::uint64_t lost_;
 };
 
 // A receiver with a position of its own. A copy starts at the same position and goes on by itself. Used by one fiber or
@@ -41,7 +46,7 @@ class broadcast_receiver {
   // The same, no longer than that. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] broadcast_message<T> recv_until(std::chrono::steady_clock::time_point deadline) {
     const auto status = await_notice(*at_, at_.position, deadline);
-    if (status != channel_status::ok) return {status, std::nullopt, 0};
+    if (status != channel_status::ok) return {[status](std::optional<T>&) { return status; }, 0};
     return try_recv();
   }
   template <class Rep, class Period>
@@ -51,10 +56,13 @@ class broadcast_receiver {
   // The same without waiting: would_block if there is nothing new. Not a cancellation point.
   [[nodiscard]] broadcast_message<T> try_recv() {
     const auto found = try_read(*at_, at_.position);
-    if (found.status != channel_status::ok) return {found.status, std::nullopt, 0};
-    broadcast_message<T> message{found.status, *static_cast<const T*>(found.what.get()), found.lost};
-    at_.position = found.next;
-    return message;
+    const auto copy = [&](std::optional<T>& message) {
+      if (found.status != channel_status::ok) return found.status;
+      message.emplace(*static_cast<const T*>(found.what.get()));
+      at_.position = found.next;
+      return channel_status::ok;
+    };
+    return {copy, found.lost};
   }
   [[nodiscard]] bool valid() const noexcept { return at_.valid(); }
 

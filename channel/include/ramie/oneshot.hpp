@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <optional>
 #include <type_traits>
@@ -84,12 +85,9 @@ class oneshot_sender {
     if (block_ == nullptr) ::ramie::detail::no_such_oneshot();
     if (is_closed()) return false;
     ::new (static_cast<void*>(block_->room)) T(std::move(value));
-    auto* const block = std::exchange(block_, nullptr);
+    const auto block = std::unique_ptr<block_type, let_go>(std::exchange(block_, nullptr));
     const bool received = ::ramie::detail::oneshot_settle(*block, core::value_sent) != core::closed;
-    if (!received) {
-      give_back(*block, value);
-    }
-    block->drop(block);
+    if (!received) give_back(*block, value);
     return received;
   }
   bool send(const T& value) {
@@ -104,6 +102,10 @@ class oneshot_sender {
   [[nodiscard]] bool valid() const noexcept { return block_ != nullptr; }
 
  private:
+  using block_type = ::ramie::detail::oneshot_block<T>;
+  struct let_go {
+    void operator()(block_type* block) const noexcept { block->drop(block); }
+  };
   // The receiver went between the look and the send.
   static void give_back(::ramie::detail::oneshot_block<T>& block, T& value) {
     struct destroyed {

@@ -24,11 +24,12 @@ class watch_receiver {
 
   // The latest value, shared and never changed; it counts as seen. Not a cancellation point.
   [[nodiscard]] std::shared_ptr<const T> get() {
-    at_.position = posted(*at_);
-    return look();
+    const auto now = latest(*at_);
+    at_.position = now.posted;
+    return std::static_pointer_cast<const T>(now.what);
   }
   // The same, but it does not count as seen.
-  [[nodiscard]] std::shared_ptr<const T> look() const { return std::static_pointer_cast<const T>(latest(*at_)); }
+  [[nodiscard]] std::shared_ptr<const T> look() const { return std::static_pointer_cast<const T>(latest(*at_).what); }
   // Whether there is a value that was not seen. Not a cancellation point.
   [[nodiscard]] bool has_changed() const { return posted(*at_) > at_.position; }
 
@@ -71,7 +72,7 @@ class watch {
   // throws. False once closed.
   bool send(T value) const { return post(*board_.get(), std::make_shared<const T>(std::move(value))); }
   [[nodiscard]] std::shared_ptr<const T> get() const {
-    return std::static_pointer_cast<const T>(latest(*board_.get()));
+    return std::static_pointer_cast<const T>(latest(*board_.get()).what);
   }
   // A receiver that has seen the present value.
   [[nodiscard]] watch_receiver<T> subscribe() const {

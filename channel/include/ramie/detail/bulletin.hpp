@@ -33,7 +33,12 @@ bool post(bulletin_core& b, notice what) noexcept;
 void close_bulletin(bulletin_core& b) noexcept;
 [[nodiscard]] bool bulletin_closed(const bulletin_core& b) noexcept;
 [[nodiscard]] std::uint64_t posted(const bulletin_core& b) noexcept;
-[[nodiscard]] notice latest(const bulletin_core& b);
+// With the number of notices so far.
+struct latest_notice {
+  notice what;
+  std::uint64_t posted;
+};
+[[nodiscard]] latest_notice latest(const bulletin_core& b);
 
 // The notice at `position`, or the oldest after it. Without waiting: ok, would_block, closed.
 [[nodiscard]] bulletin_reading try_read(bulletin_core& b, std::uint64_t position);

@@ -73,9 +73,9 @@ class biased_lock {
 
   // In, if the lock is granted to `me`.
   [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_granted(const lock_party* me) noexcept {
-    if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]] {
+    // Acquire, here and below: fibers of one thread follow each other; free on x86, and ThreadSanitizer sees it.
+    if (granted_.load(std::memory_order_acquire) == me->id) [[likely]] {
       auto& cell = inside_[me->cell];
-      // Acquire: fibers of one thread follow each other here; free on x86, and ThreadSanitizer sees it.
       if (cell.load(std::memory_order_acquire)) [[unlikely]]
         taken_twice();
       cell.store(true, std::memory_order_relaxed);                        // 1

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSL-1.0
+// broadcast: every message to everybody; watch: the latest value; and handles with nothing behind them.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/census.hpp>
+#include <support/crew.hpp>
+#include <support/findings.hpp>
+#include <support/fragile.hpp>
+#include <support/test.hpp>
+
+namespace conformance_channel_flavours {
+
+using namespace std::chrono_literals;
+using ramie::broadcast;
+using ramie::channel_status;
+using ramie::make_oneshot;
+using ramie::nursery;
+using ramie::usage_error;
+using ramie::watch;
+using test::as_fiber;
+using test::as_thread_and_fiber;
+using test::falls;
+using test::findings;
+using test::fragile;
+using test::with_workers;
+
+template <class F>
+bool misused(F f) {
+  try {
+    f();
+  } catch (const usage_error&) {
+    return true;
+  }
+  return false;
+}
+
+TEST_CASE("handles without anything behind them", "[conformance][flavours][misuse]") {
+  as_thread_and_fiber([](findings& found) {
+    ramie::oneshot_sender<int> no_sender;
+    ramie::oneshot_receiver<int> no_receiver;
+    found.expect(misused([&] { no_sender.send(1); }) && no_sender.is_closed() && !no_sender.valid());
+    found.expect(misused([&] { (void)no_receiver.recv(); }) && misused([&] { (void)no_receiver.try_recv(); }));
+    found.expect(misused([&] { (void)no_receiver.recv_for(1s); }) && !no_receiver.valid());
+    auto used = make_oneshot<int>();
+    used.tx.send(1);
+    found.expect(misused([&] { used.tx.send(2); }) && used.rx.recv() == 1);
+    found.expect(misused([] { broadcast<int> none(0); }));
+    const broadcast<int> silent;
+    found.expect(misused([&] { silent.send(1); }) && misused([&] { (void)silent.subscribe(); }));
+    found.expect(misused([&] { silent.close(); }) && misused([&] { (void)silent.is_closed(); }));
+    found.expect(misused([&] { (void)silent.receivers(); }) && !silent.valid());
+    ramie::broadcast_receiver<int> deaf;
+    found.expect(misused([&] { (void)deaf.recv(); }) && misused([&] { (void)deaf.try_recv(); }));
+    found.expect(misused([&] { (void)deaf.recv_for(1s); }) && !deaf.valid());
+    const watch<int> blind;
+    found.expect(misused([&] { blind.send(1); }) && misused([&] { (void)blind.subscribe(); }));
+    found.expect(misused([&] { (void)blind.get(); }) && misused([&] { blind.close(); }) && !blind.valid());
+    ramie::watch_receiver<int> away;
+    found.expect(misused([&] { (void)away.get(); }) && misused([&] { (void)away.look(); }));
+    found.expect(misused([&] { (void)away.has_changed(); }) && misused([&] { (void)away.changed(); }));
+    broadcast<int> news(1);
+    const auto taken = std::move(news);
+    found.expect(misused([&] { news.send(1); }) && taken.send(1));  // NOLINT: moved from on purpose
+  });
+}
+
+TEST_CASE("every receiver of a broadcast gets every message, at its own pace", "[conformance][flavours][broadcast]") {
+  as_thread_and_fiber([](findings& found) {
+    const broadcast<std::string> news(8);
+    auto quick = news.subscribe(), slow = news.subscribe();
+    found.expect(quick.try_recv().status() == channel_status::would_block);
+    for (const auto* text : {"a", "b", "c"}) {
+      found.expect(news.send(text));
+      auto m = quick.recv();
+      found.expect(m && *m == text && m.lost() == 0);
+    }
+    found.expect(quick.try_recv().status() == channel_status::would_block);
+    found.expect(*slow.recv() == "a");
+    auto copy = slow;  // goes on by itself from the same position
+    found.expect(*slow.recv() == "b" && *slow.recv() == "c" && *copy.recv() == "b");
+    auto late = news.subscribe();
+    found.expect(news.receivers() == 4 && late.try_recv().status() == channel_status::would_block);
+    news.send("d");
+    found.expect(*late.recv() == "d" && *copy.recv() == "c" && *copy.recv() == "d" && *slow.recv() == "d");
+    { const auto gone = std::move(late); }
+    found.expect(news.receivers() == 3 && !late.valid());  // NOLINT: moved from on purpose
+  });
+}
+
+TEST_CASE("a receiver that falls behind is told how many it lost", "[conformance][flavours][broadcast]") {
+  as_thread_and_fiber([](findings& found) {
+    for (const std::uint64_t capacity : {1u, 2u, 4u, 7u}) {
+      const broadcast<std::uint64_t> news(capacity);
+      auto reader = news.subscribe();
+      std::uint64_t sent = 0, position = 0, random = 12345;
+      for (int round = 0; round < 200; ++round) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        for (std::uint64_t k = (random >> 33) % 12; k != 0; --k) news.send(sent++);
+        for (std::uint64_t k = (random >> 45) % 6; k != 0; --k) {
+          auto m = reader.try_recv();
+          const auto oldest = sent > capacity ? sent - capacity : 0;
+          const auto expected = std::max(position, oldest);
+          if (expected == sent) {
+            found.expect(m.status() == channel_status::would_block && !m && m.lost() == 0);
+            continue;
+          }
+          found.expect(m && *m == expected && m.lost() == expected - position);
+          position = expected + 1;
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("a broadcast closes: by hand, or with its last sender", "[conformance][flavours][broadcast]") {
+  as_thread_and_fiber([](findings& found) {
+    for (const bool by_hand : {true, false}) {
+      auto news = std::make_unique<broadcast<int>>(4);
+      auto twin = std::make_unique<broadcast<int>>(*news);
+      auto reader = news->subscribe();
+      news->send(1);
+      twin->send(2);
+      if (by_hand) {
+        twin->close();
+        twin->close();
+        found.expect(news->is_closed() && !news->send(3));
+        auto after = news->subscribe();
+        found.expect(after.recv().status() == channel_status::closed);
+      } else {
+        news.reset();
+        found.expect(!twin->is_closed());
+        twin.reset();
+      }
+      found.expect(*reader.recv() == 1 && *reader.try_recv() == 2);
+      found.expect(reader.recv().status() == channel_status::closed);
+      found.expect(reader.try_recv().status() == channel_status::closed);
+      found.expect(reader.recv_for(1h).status() == channel_status::closed);
+    }
+  });
+}
+
+TEST_CASE("a message or the close wakes all who wait for it", "[conformance][flavours][broadcast]") {
+  const int waiting = test::scaled(500, 100);
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    std::atomic<int> started{0}, got{0}, closed{0};
+    broadcast<int> news(2);
+    const auto listen = [&](ramie::broadcast_receiver<int> from) {
+      started.fetch_add(1);
+      auto m = from.recv();
+      if (m && *m == 7 && m.lost() == 0) got.fetch_add(1);
+      if (from.recv().status() == channel_status::closed) closed.fetch_add(1);
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) threads.emplace_back(listen, news.subscribe());
+    ramie::run(with_workers(workers), [&] {
+      nursery n;
+      for (int i = 0; i < waiting; ++i) n.spawn(listen, news.subscribe());
+      while (started.load() != waiting + 3) ramie::yield();
+      news.send(7);
+      while (got.load() != waiting + 3) ramie::yield();
+      news = {};  // the last sender
+      n.join();
+    });
+    for (auto& t : threads) t.join();
+    CHECK(got.load() == waiting + 3);
+    CHECK(closed.load() == waiting + 3);
+  }
+}
+
+TEST_CASE("senders and receivers of a broadcast in a hurry: received and lost add up",
+          "[conformance][flavours][broadcast]") {
+  const int each = test::scaled(5'000, 500);
+  for (const unsigned workers : {2u, 4u}) {
+    findings found;
+    ramie::run(with_workers(workers), [&] {
+      broadcast<int> news(16);
+      nursery n;
+      for (int r = 0; r < 4; ++r) {
+        n.spawn([&, from = news.subscribe()]() mutable {
+          std::uint64_t all = 0;
+          std::array<int, 2> last{-1, -1};
+          for (auto m = from.recv(); m; m = from.recv()) {
+            all += 1 + m.lost();
+            int& before = last[static_cast<std::size_t>(*m / each)];
+            found.expect(*m > before);
+            before = *m;
+          }
+          found.expect(all == 2 * static_cast<std::uint64_t>(each));
+        });
+      }
+      for (int s = 0; s < 2; ++s) {
+        n.spawn([&, s, to = news] {
+          for (int i = 0; i < each; ++i) {
+            to.send(s * each + i);
+            if (i % 64 == 0) ramie::yield();
+          }
+        });
+      }
+      news = {};
+      n.join();
+    });
+    CHECK(found.wrong() == "");
+  }
+}
+
+TEST_CASE("broadcast and watch with a deadline", "[conformance][flavours][deadline]") {
+  as_fiber([](findings& found, ramie::manual_clock& clock) {
+    broadcast<int> news(2);
+    watch<int> level(0);
+    auto reader = news.subscribe();
+    auto viewer = level.subscribe();
+    found.expect(reader.recv_for(0s).status() == channel_status::timed_out);
+    found.expect(viewer.changed_until(ramie::now() - 1s) == channel_status::timed_out);
+    for (const bool comes : {false, true}) {
+      nursery n;
+      auto heard = n.spawn([&] { return reader.recv_for(1s).status(); });
+      auto seen = n.spawn([&] { return viewer.changed_for(1s); });
+      ramie::yield();
+      clock.advance(999ms);
+      ramie::yield();
+      found.expect(!heard.done() && !seen.done());
+      if (comes) {
+        news.send(1);
+        level.send(1);
+      }
+      clock.advance(1ms);
+      const auto expected = comes ? channel_status::ok : channel_status::timed_out;
+      found.expect(heard.get() == expected && seen.get() == expected);
+      n.join();
+    }
+    bool ended = true;  // a cancelled wait leaves nothing listed
+    nursery n;
+    n.spawn([&] { ended = ramie::with_timeout(1s, [&] { (void)reader.recv(); }); });
+    ramie::yield();
+    clock.advance(1s);
+    n.join();
+    news.send(9);
+    found.expect(!ended && *reader.recv() == 9);
+  });
+}
+
+TEST_CASE("a copy that throws leaves the message the next one", "[conformance][flavours][broadcast]") {
+  as_thread_and_fiber([](findings& found) {
+    const broadcast<fragile> news(2);
+    auto reader = news.subscribe();
+    for (int i = 1; i <= 5; ++i) news.send(fragile(i));
+    found.expect(falls(1, [&] { (void)reader.try_recv(); }));
+    found.expect(falls(1, [&] { (void)reader.recv(); }));
+    auto m = reader.recv();
+    found.expect(m && m->value() == 4 && m.lost() == 3);
+    found.expect(falls(1, [&] { news.send(fragile(6)); }));  // nothing was sent
+    m = reader.recv();
+    found.expect(m && m->value() == 5 && m.lost() == 0);
+    found.expect(reader.try_recv().status() == channel_status::would_block);
+  });
+}
+
+TEST_CASE("messages are destroyed when nobody can read them any more", "[conformance][flavours][broadcast]") {
+  test::census all;
+  {
+    const broadcast<test::citizen> news(3);
+    auto reader = news.subscribe();
+    for (int i = 0; i < 10; ++i) news.send(test::citizen(all));
+    CHECK(all.alive() == 3);
+    CHECK(reader.recv().lost() == 7);
+    const watch<test::citizen> latest{test::citizen(all)};
+    const auto held = latest.get();
+    latest.send(test::citizen(all));
+    latest.send(test::citizen(all));
+    CHECK(all.alive() == 5);
+  }
+  CHECK(all.alive() == 0);
+}
+
+TEST_CASE("a watch shows the latest value, and that it changed", "[conformance][flavours][watch]") {
+  as_thread_and_fiber([](findings& found) {
+    const watch<std::string> level("one");
+    auto viewer = level.subscribe();
+    found.expect(*viewer.look() == "one" && viewer.generation() == 1 && !viewer.has_changed());
+    found.expect(level.send("two") && viewer.has_changed() && viewer.generation() == 1);
+    found.expect(*viewer.look() == "two" && viewer.has_changed());  // a look does not count
+    found.expect(viewer.changed() && viewer.generation() == 2 && !viewer.has_changed());
+    const auto kept = viewer.get();
+    auto copy = viewer;
+    level.send("three");
+    level.send("four");
+    found.expect(*kept == "two" && *level.get() == "four");
+    found.expect(viewer.changed() && *viewer.get() == "four" && viewer.generation() == 4);  // "three" was skipped
+    found.expect(viewer.changed_for(0s) == channel_status::timed_out);
+    found.expect(copy.has_changed() && copy.generation() == 2 && *copy.get() == "four" && !copy.has_changed());
+    found.expect(level.subscribe().generation() == 4);
+    found.expect(level.receivers() == 2);
+    level.send("last");
+    level.close();
+    level.close();
+    found.expect(!level.send("refused") && level.is_closed());
+    found.expect(viewer.changed() && *viewer.get() == "last");  // first what was not seen, then the end
+    found.expect(!viewer.changed() && !viewer.has_changed() && *viewer.look() == "last");
+    found.expect(viewer.changed_for(1h) == channel_status::closed);
+  });
+}
+
+TEST_CASE("watchers skip, never go back, and see the last value before the end", "[conformance][flavours][watch]") {
+  const int values = test::scaled(5'000, 500);
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    findings found;
+    watch<int> level(0);
+    std::atomic<int> started{0};
+    const auto look_on = [&](ramie::watch_receiver<int> viewer) {
+      started.fetch_add(1);
+      int last = 0;
+      std::uint64_t generation = viewer.generation();
+      while (viewer.changed()) {
+        found.expect(viewer.generation() > generation);
+        generation = viewer.generation();
+        const int now = *viewer.look();
+        found.expect(now >= last && now + 1 >= static_cast<int>(generation));  // it may be newer, never older
+        last = now;
+      }
+      found.expect(last == values && generation == static_cast<std::uint64_t>(values) + 1);
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i) threads.emplace_back(look_on, level.subscribe());
+    ramie::run(with_workers(workers), [&] {
+      nursery n;
+      for (int i = 0; i < 8; ++i) n.spawn(look_on, level.subscribe());
+      while (started.load() != 10) ramie::yield();
+      for (int i = 1; i <= values; ++i) {
+        level.send(i);
+        if (i % 32 == 0) ramie::yield();
+      }
+      level = {};  // the last sender
+      n.join();
+    });
+    for (auto& t : threads) t.join();
+    CHECK(found.wrong() == "");
+  }
+}
+
+}  // namespace conformance_channel_flavours

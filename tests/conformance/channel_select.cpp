@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: BSL-1.0
+// select: exactly one case happens, each with the same right, and the others have not happened at all.
+#include <array>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/crew.hpp>
+#include <support/findings.hpp>
+#include <support/test.hpp>
+
+namespace conformance_channel_select {
+
+using namespace std::chrono_literals;
+using ramie::channel;
+using ramie::channel_status;
+using ramie::nursery;
+using ramie::on_join;
+using ramie::on_recv;
+using ramie::on_send;
+using ramie::on_timeout;
+using ramie::otherwise;
+using ramie::select;
+using test::as_fiber;
+using test::as_thread_and_fiber;
+using test::findings;
+using test::with_workers;
+
+constexpr auto whatever = [](auto&&...) {};
+
+double chi_square(const std::vector<int>& counts) {
+  double all = 0, sum = 0;
+  for (const int c : counts) all += c;
+  const double expected = all / static_cast<double>(counts.size());
+  for (const int c : counts) sum += (c - expected) * (c - expected) / expected;
+  return sum;
+}
+// With up to 7 degrees of freedom a fair choice goes beyond this about once in 10^12 runs.
+constexpr double far_from_even = 70;
+constexpr int many_choices = 10'000;
+
+TEST_CASE("exactly one case happens, and the others have taken and given nothing", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    channel<int> a(1), b(1);
+    channel<std::unique_ptr<int>> c(1);
+    channel<std::string> full(1);
+    full.send("there");
+    std::array<int, 3> seen{};
+    for (int round = 0; round < 300; ++round) {
+      if (a.len() == 0) a.send(1);
+      if (b.len() == 0) b.send(2);
+      if (c.len() != 0) found.expect(*c.recv() != nullptr);
+      auto mine = std::make_unique<int>(3);
+      std::string text(100, 'x');
+      std::size_t handled = 9;
+      const auto which = select(on_recv(a,
+                                        [&](std::optional<int> v) {
+                                          found.expect(v == 1);
+                                          handled = 0;
+                                        }),
+                                on_recv(b,
+                                        [&](std::optional<int> v) {
+                                          found.expect(v == 2);
+                                          handled = 1;
+                                        }),
+                                on_send(c, mine,
+                                        [&](bool sent) {
+                                          found.expect(sent && mine == nullptr);
+                                          handled = 2;
+                                        }),
+                                on_send(full, text, whatever));
+      found.expect(which == handled && which < 3);
+      ++seen[which % 3];
+      found.expect(a.len() == (which != 0) && b.len() == (which != 1) && c.len() == (which == 2));
+      found.expect((mine == nullptr) == (which == 2));
+      found.expect(text.size() == 100 && full.len() == 1);
+    }
+    for (const int times : seen) found.expect(times > 0);
+  });
+}
+
+TEST_CASE("the losing cases of a select that waited are off", "[conformance][select]") {
+  as_fiber([](findings& found, auto&) {
+    channel<int> a(0), won(0);
+    channel<std::unique_ptr<int>> b(0);
+    auto mine = std::make_unique<int>(7);
+    int got = 0, ran = 0;
+    nursery n;
+    auto which = n.spawn([&] {
+      return select(on_recv(a, [&](std::optional<int>) { ++ran; }), on_send(b, mine, [&](bool) { ++ran; }),
+                    on_recv(won, [&](std::optional<int> v) { got = *v; }));
+    });
+    ramie::yield();
+    found.expect(won.try_send(5) == channel_status::ok);
+    for (int look = 0; look < 2; ++look) {  // before it runs again, and after
+      found.expect(a.try_send(1) == channel_status::would_block);
+      found.expect(b.try_recv().status() == channel_status::would_block);
+      found.expect(won.try_send(6) == channel_status::would_block);
+      ramie::yield();
+    }
+    found.expect(which.get() == 2 && got == 5 && ran == 0);
+    found.expect(mine != nullptr && *mine == 7);
+  });
+}
+
+TEST_CASE("each of several ready cases is as likely as the others", "[conformance][select]") {
+  const int rounds = test::scaled(many_choices, 2'000);
+  const auto distribution = [&](std::size_t n, auto fill) {
+    ramie::selector all;
+    fill(all, n);
+    std::vector<int> counts(n);
+    for (int i = 0; i < rounds; ++i) ++counts[all.wait()];
+    return chi_square(counts);
+  };
+  const auto full_buffers = [](ramie::selector& all, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) {
+      channel<int> c(1);
+      c.send(1);
+      all.on_recv(c, [c](std::optional<int> v) { c.send(*v); });
+    }
+  };
+  const auto empty_buffers = [](ramie::selector& all, std::size_t n) {
+    static int element = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      channel<int> c(1);
+      all.on_send(c, element, [c](bool) { (void)c.recv(); });
+    }
+  };
+  const auto closed_ones = [](ramie::selector& all, std::size_t n) {
+    static int element = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      channel<int> c(0);
+      c.close();
+      i % 2 == 0 ? all.on_recv(c, whatever) : all.on_send(c, element, whatever);
+    }
+  };
+  const auto one_channel = [](ramie::selector& all, std::size_t n) {
+    channel<int> c(2);
+    c.send(1);
+    static int element = 1;
+    for (std::size_t i = 0; i < n; ++i) {
+      i % 2 == 0 ? all.on_recv(c, [c](auto) { c.send(1); }) : all.on_send(c, element, [c](bool) { (void)c.recv(); });
+    }
+  };
+  for (const std::size_t n : {2u, 3u, 8u}) {
+    std::vector<double> spread;
+    const auto measure = [&] {
+      spread.push_back(distribution(n, full_buffers));
+      spread.push_back(distribution(n, empty_buffers));
+      spread.push_back(distribution(n, closed_ones));
+      spread.push_back(distribution(n, one_channel));
+    };
+    measure();
+    ramie::run(with_workers(1), [&] {
+      measure();
+      nursery home;
+      std::vector<ramie::task<void>> ended;
+      for (std::size_t i = 0; i < n; ++i) ended.push_back(home.spawn([] {}));
+      for (auto& t : ended) t.wait();
+      const auto joins = [&](ramie::selector& all, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) all.on_join(ended[i], whatever);
+      };
+      const auto joins_and_channels = [&](ramie::selector& all, std::size_t count) {
+        all.on_join(ended[0], whatever);
+        full_buffers(all, count - 1);
+      };
+      spread.push_back(distribution(n, joins));
+      spread.push_back(distribution(n, joins_and_channels));
+      home.join();
+    });
+    for (const double s : spread) CHECK(s < far_from_even);
+  }
+}
+
+TEST_CASE("a case on a closed channel is ready", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    channel<std::string> closed(2), broken(2), open(0);
+    closed.send("last");
+    closed.close();
+    broken.send("before");
+    broken.close(std::make_exception_ptr(std::runtime_error("broken")));
+    std::optional<std::string> got("none yet");
+    const auto keep = [&](std::optional<std::string> v) { got = std::move(v); };
+    found.expect(select(on_recv(open, whatever), on_recv(closed, keep)) == 1 && got == "last");
+    found.expect(select(on_recv(open, whatever), on_recv(closed, keep)) == 1 && !got);
+    found.expect(select(on_recv(broken, keep), on_recv(open, whatever)) == 0 && got == "before");
+    std::string thrown;
+    try {
+      (void)select(on_recv(broken, keep), on_recv(open, whatever));
+    } catch (const std::runtime_error& e) {
+      thrown = e.what();
+    }
+    found.expect(thrown == "broken" && got == "before");
+    for (const auto& c : {closed, broken}) {
+      std::string mine(50, 'm');
+      bool sent = true;
+      found.expect(select(on_send(c, mine, [&](bool done) { sent = done; }), on_recv(open, whatever)) == 0);
+      found.expect(!sent && mine.size() == 50);
+    }
+  });
+}
+
+TEST_CASE("a close ends a select that waits", "[conformance][select]") {
+  as_fiber([](findings& found, auto&) {
+    channel<int> other(0);
+    channel<std::unique_ptr<int>> c(0);
+    bool nothing = false, sent = false, threw = false;
+    auto mine = std::make_unique<int>(4);
+    {
+      nursery n;
+      n.spawn([&] { select(on_recv(other, whatever), on_recv(c, [&](auto v) { nothing = !v; })); });
+      ramie::yield();
+      c.close();
+      n.join();
+    }
+    c = channel<std::unique_ptr<int>>(0);
+    {
+      nursery n;
+      n.spawn([&] { select(on_recv(other, whatever), on_send(c, mine, [&](bool done) { sent = done; })); });
+      ramie::yield();
+      c.close();
+      n.join();
+    }
+    found.expect(nothing && sent && mine == nullptr);
+    found.expect(c.len() == 1 && **c.recv() == 4 && !c.recv());
+    c = channel<std::unique_ptr<int>>(0);
+    nursery n;
+    n.spawn([&] {
+      try {
+        select(on_recv(other, whatever), on_recv(c, whatever));
+      } catch (const std::logic_error&) {
+        threw = true;
+      }
+    });
+    ramie::yield();
+    c.close(std::make_exception_ptr(std::logic_error("why")));
+    n.join();
+    found.expect(threw);
+    found.expect(other.try_send(1) == channel_status::would_block);
+  });
+}
+
+TEST_CASE("a case on an empty handle is never ready", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    const channel<int> none;
+    const ramie::sender<int> no_sender;
+    const ramie::receiver<int> no_receiver;
+    const ramie::task<int> no_task;
+    const ramie::oneshot_receiver<int> no_oneshot;
+    const ramie::broadcast_receiver<int> no_broadcast;
+    const ramie::watch_receiver<int> no_watch;
+    channel<int> ready(1);
+    int element = 1;
+    for (int round = 0; round < 50; ++round) {
+      ready.send(round);
+      found.expect(select(on_recv(none, whatever), on_send(none, element, whatever),
+                          on_send(no_sender, element, whatever), on_recv(no_receiver, whatever),
+                          on_recv(ready, whatever), on_join(no_task, whatever), on_join(no_oneshot, whatever),
+                          on_join(no_broadcast, whatever), on_join(no_watch, whatever)) == 4);
+      found.expect(select(on_recv(none, whatever), on_send(none, element, whatever), on_join(no_task, whatever),
+                          otherwise(whatever)) == 3);
+    }
+  });
+}
+
+TEST_CASE("one channel in several cases", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    channel<int> c(4);
+    std::array<int, 3> seen{};
+    int next = 0, expected = 0;
+    for (int round = 0; round < 300; ++round) {
+      while (c.len() < 4) c.send(next++);
+      const auto in_order = [&](std::optional<int> v) { found.expect(v == expected++); };
+      ++seen[select(on_recv(c, in_order), on_recv(c, in_order), on_recv(c, in_order))];
+      found.expect(c.len() == 3);
+    }
+    for (const int times : seen) found.expect(times > 30);
+  });
+  as_fiber([](findings& found, auto&) {
+    channel<int> c(0);
+    int handled = 0;
+    nursery n;
+    auto first = n.spawn(
+        [&] { return select(on_recv(c, [&](auto v) { handled += *v; }), on_recv(c, [&](auto v) { handled += *v; })); });
+    ramie::yield();
+    found.expect(c.try_send(10) == channel_status::ok);
+    found.expect(c.try_send(100) == channel_status::would_block);
+    found.expect(first.get() < 2);
+    found.expect(handled == 10);
+  });
+}
+
+TEST_CASE("both directions of one channel: a select does not meet itself", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    channel<int> c(0);
+    int element = 1;
+    found.expect(select(on_recv(c, whatever), on_send(c, element, whatever), otherwise(whatever)) == 2);
+    found.expect(select(on_recv(c, whatever), on_send(c, element, whatever), on_timeout(0s, whatever)) == 2);
+  });
+  as_fiber([](findings& found, auto&) {
+    channel<int> c(0);
+    int element = 5, got = 0;
+    for (int round = 0; round < 20; ++round) {
+      nursery n;
+      auto which =
+          n.spawn([&] { return select(on_recv(c, [&](auto v) { got = *v; }), on_send(c, element, [](bool) {})); });
+      ramie::yield();
+      found.expect(!which.done());
+      if (round % 2 == 0) {
+        found.expect(c.try_send(round) == channel_status::ok);
+        found.expect(c.try_recv().status() == channel_status::would_block);
+        found.expect(which.get() == 0 && got == round);
+      } else {
+        const auto r = c.try_recv();
+        found.expect(r && *r == 5);
+        found.expect(c.try_send(1) == channel_status::would_block);
+        found.expect(which.get() == 1);
+      }
+      n.join();
+    }
+  });
+}
+
+template <std::size_t... I>
+std::size_t select_among_all(const std::array<channel<int>, sizeof...(I)>& c, int& got, std::index_sequence<I...>) {
+  return select(on_recv(c[I], [&](std::optional<int> v) { got = *v; })...);
+}
+
+TEST_CASE("sixty-four cases", "[conformance][select]") {
+  constexpr auto all = std::make_index_sequence<64>();
+  as_thread_and_fiber([&](findings& found) {
+    std::array<channel<int>, 64> c;
+    for (auto& each : c) each = channel<int>(1);
+    for (std::size_t k = 0; k < 64; ++k) {
+      int got = -1;
+      c[k].send(static_cast<int>(k));
+      found.expect(select_among_all(c, got, all) == k && got == static_cast<int>(k));
+    }
+  });
+  as_fiber([&](findings& found, auto&) {
+    std::array<channel<int>, 64> c;
+    for (auto& each : c) each = channel<int>(0);
+    for (std::size_t k = 0; k < 64; ++k) {
+      int got = -1;
+      nursery n;
+      auto which = n.spawn([&] { return select_among_all(c, got, all); });
+      ramie::yield();
+      found.expect(c[k].try_send(8) == channel_status::ok);
+      found.expect(which.get() == k && got == 8);
+    }
+  });
+}
+
+TEST_CASE("a selector is made at run time and waits again and again", "[conformance][select]") {
+  as_fiber([](findings& found, auto&) {
+    for (const std::size_t size : {1u, 64u, 1'000u}) {
+      const int rounds = test::scaled(300, 40);
+      std::vector<channel<int>> in(size);
+      channel<std::size_t> wanted(0);
+      ramie::selector any;
+      int got = -1;
+      for (auto& c : in) {
+        c = channel<int>(0);
+        any.on_recv(c, [&](std::optional<int> v) { got = *v; });
+      }
+      found.expect(any.size() == size);
+      nursery n;
+      n.spawn([&] {
+        int number = 0;
+        for (const std::size_t k : wanted) in[k].send(number++);
+      });
+      for (int round = 0; round < rounds; ++round) {
+        const auto k = static_cast<std::size_t>(round) * 7919 % size;
+        wanted.send(k);
+        if (round % 2 == 0) ramie::yield();  // the sender waits for the select, or the other way round
+        found.expect(any.wait() == k && got == round);
+      }
+      wanted.close();
+      n.join();
+      for (auto& c : in) found.expect(c.try_send(1) == channel_status::would_block);
+      any.clear();
+      found.expect(any.size() == 0);
+    }
+  });
+}
+
+}  // namespace conformance_channel_select
