@@ -133,7 +133,7 @@ class element_ring {
   const element_ops* ops_ = nullptr;
 };
 
-class alignas(64) channel_core final : public waitable {
+class channel_core final : public waitable {
  public:
   channel_core(const element_ops& ops, void* slots, std::size_t capacity) noexcept
       : quick_(capacity != 0 && ops.store == nullptr && (ops.size == 8 || ops.size == 4)), ops_(ops) {

@@ -196,11 +196,12 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
 worker_desk& step_aside(worker_desk& desk) noexcept {
   auto* w = &static_cast<worker&>(desk);
   fiber& f = self_on(*w);
+  w->budget.set(budget_per_tick);  // for those who come now
   fiber* const next = w->sched.next_local(*w);
   if (next != nullptr || w->attention.load(std::memory_order_relaxed) != 0) {
     w = scheduler::leave_and_return(*w, departure::step_aside, f, next);
+    if (w->budget.get() == 0) w->budget.set(budget_per_tick);
   }
-  w->budget.set(budget_per_tick);
   return *w;
 }
 

@@ -8,8 +8,8 @@
 
 namespace ramie::detail {
 
-// Lets others go first, if there are any, and fills the budget up. Only as a fiber of that worker. Returns the worker
-// it comes back on. Not a cancellation point.
+// Lets others go first, if there are any, with a full budget. Only as a fiber of that worker. Returns the worker it comes
+// back on, whose budget is not used up. Not a cancellation point.
 [[nodiscard]] worker_desk& step_aside(worker_desk& desk) noexcept;
 
 // Of a budget that is not used up.
