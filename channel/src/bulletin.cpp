@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,7 @@ class bulletin_core {
       posted_.add(1);
       waiters_.claim_if([](const waiter&) { return true; }, ready);
     }
-    tell(ready);
+    complete_all(ready);
     return true;
   }
 
@@ -46,7 +47,7 @@ class bulletin_core {
       closed_.set(true);
       waiters_.claim_if([](const waiter&) { return true; }, ready);
     }
-    tell(ready);
+    complete_all(ready);
   }
 
   [[nodiscard]] bulletin_reading read(std::uint64_t position) {
@@ -87,15 +88,6 @@ class bulletin_core {
   std::atomic<std::size_t> readers{0};
 
  private:
-  static void tell(waiter* ready) noexcept {
-    while (ready != nullptr) {
-      waiter* const node = ready;
-      ready = node->next;
-      node->outcome = 1;
-      complete(*node->who);  // the node is gone after this
-    }
-  }
-
   mutable platform::spin_lock lock_;
   platform::owned<bool> closed_{false};
   platform::owned<std::uint64_t> posted_{0};
@@ -105,7 +97,8 @@ class bulletin_core {
 
 namespace {
 
-const wait_reason waits_for_notice{"broadcast or watch"};
+const wait_reason waits_for_message{"broadcast recv"};
+const wait_reason waits_for_change{"watch change"};
 
 class next_notice final : public waitable {
  public:
@@ -133,12 +126,15 @@ constexpr join_ops bulletin_joins{
 
 std::shared_ptr<bulletin_core> make_bulletin(std::size_t capacity, notice first) {
   if (capacity == 0) throw usage_error("ramie: a broadcast must be able to keep at least one message.");
+  if (capacity > std::vector<notice>().max_size()) throw std::bad_alloc();
   return std::make_shared<bulletin_core>(capacity, std::move(first));
 }
 
 bool post(bulletin_core& b, notice what) noexcept {
-  spend_budget(look_around());
-  return b.post(std::move(what));
+  const bool open = b.post(std::move(what));
+  whereabouts at = look_around();
+  keep_to_budget(at);
+  return open;
 }
 
 void close_bulletin(bulletin_core& b) noexcept {
@@ -162,13 +158,18 @@ bulletin_reading try_read(bulletin_core& b, std::uint64_t position) {
   return b.read(position);
 }
 
-channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_time deadline) {
+bulletin_reading read_awaited(bulletin_core& b, std::uint64_t position) {
+  return b.read(position);
+}
+
+channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_time deadline, notice_kind kind) {
   whereabouts at = look_around();
   begin_operation(at);
   if (!b.ready(position)) {
     next_notice next(b, position);
     waiter node;
-    const auto ended = fiber_wait_until(next, node, waits_for_notice, deadline);
+    const auto& why = kind == notice_kind::message ? waits_for_message : waits_for_change;
+    const auto ended = fiber_wait_until(next, node, why, deadline);
     if (ended == wait_result::timed_out) return channel_status::timed_out;
   }
   return b.posted() > position ? channel_status::ok : channel_status::closed;

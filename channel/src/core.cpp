@@ -107,7 +107,7 @@ void channel_core::refill(will_tell& later) noexcept {
 }
 
 meeting channel_core::try_send(void* element, will_tell& later) {
-  if (closed_.get()) [[unlikely]]
+  if (closed_.load(std::memory_order_relaxed)) [[unlikely]]
     return meeting::closed;
   if (!receivers_.empty() && give_to_receiver(element, later)) return meeting::done;
   if (buffer_.full()) return meeting::none;
@@ -126,7 +126,7 @@ meeting channel_core::try_recv(void* to, will_tell& later) {
     return meeting::done;
   }
   if (!senders_.empty() && take_from_sender(to, later)) return meeting::done;
-  return closed_.get() ? meeting::closed : meeting::none;
+  return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;
 }
 
 void channel_core::list(channel_waiter& node) noexcept {
@@ -200,9 +200,9 @@ bool channel_core::close(std::exception_ptr why) noexcept {
   {
     will_tell later(*this);
     channel_guard hold(lock, party_of(look_around()));
-    if (closed_.get()) return false;
+    if (closed_.load(std::memory_order_relaxed)) return false;
     why_closed_ = std::move(why);
-    closed_.set(true);
+    closed_.store(true, std::memory_order_release);
     senders = refuse_receivers(later);
   }
   reach(channel_moment::has_closed, *this);
@@ -224,7 +224,7 @@ void channel_core::abandon() noexcept {
   {
     will_tell later(*this);
     channel_guard hold(lock, party_of(look_around()));
-    closed_.set(true);
+    closed_.store(true, std::memory_order_release);
     element_ring nowhere;
     nowhere.use(nullptr, 0, ops_);
     shelter_senders(nowhere, later);

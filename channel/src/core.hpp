@@ -14,9 +14,11 @@
 //   C5  A move that throws leaves the channel as it was. A partner claimed for it is woken without an outcome and goes
 //       back to its place in the list; the exception is the caller's, or, when the caller only helps a waiting
 //       sender into the buffer, that sender's, which tries again by itself. Whoever is woken for nothing keeps its
-//       place, too: lists are ordered by when a waiter was first listed.
+//       place, too: lists are ordered by when a waiter was first listed. While it is away, those behind it may be
+//       served.
 //   C6  After CLOSED and close's second step no sender is listed: each was moved behind the buffer, or got its
-//       element back.
+//       element back. (A sender that is just then awake for nothing is not listed: it is refused when it comes back,
+//       and has its element.)
 //
 // Rejected: a lock-free ring with sequence numbers per slot (seed 002). Rendezvous first, an exact moment of closing
 // and select all need the buffer and both lists in one step; and two RMWs an element are more than the one of the lock,
@@ -157,14 +159,19 @@ class channel_core final : public waitable {
   [[nodiscard]] RAMIE_ALWAYS_INLINE bool recv_quickly(void* to) noexcept;
 
   // Without it.
-  [[nodiscard]] bool may_send() const noexcept { return closed_.get() || !receivers_.empty() || !buffer_.full(); }
-  [[nodiscard]] bool may_recv() const noexcept { return buffer_.count() != 0 || !senders_.empty() || closed_.get(); }
+  [[nodiscard]] bool may_send() const noexcept {
+    return closed_.load(std::memory_order_relaxed) || !receivers_.empty() || !buffer_.full();
+  }
+  [[nodiscard]] bool may_recv() const noexcept {
+    return buffer_.count() != 0 || !senders_.empty() || closed_.load(std::memory_order_relaxed);
+  }
   bool close(std::exception_ptr why) noexcept;
   void abandon() noexcept;
   void rethrow();
   [[nodiscard]] std::size_t len() const noexcept { return buffer_.count() + behind_.count(); }
   [[nodiscard]] std::size_t capacity() const noexcept { return buffer_.capacity(); }
-  [[nodiscard]] bool closed() const noexcept { return closed_.get(); }
+  // Acquire: who sees it closed sees what was done before the close.
+  [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
   [[nodiscard]] const element_ops& ops() const noexcept { return ops_; }
 
   bool try_complete(waiter&) override { return false; }  // publish does, under the lock it takes anyway
@@ -183,8 +190,8 @@ class channel_core final : public waitable {
   void shelter_senders(element_ring& shelter, will_tell& later) noexcept;
   std::size_t refuse_receivers(will_tell& later) noexcept;
 
-  platform::owned<bool> closed_{false};
-  const bool quick_;  // there is a buffer, and elements are words
+  std::atomic<bool> closed_{false};  // written under the lock
+  const bool quick_;                 // there is a buffer, and elements are words
   element_ring buffer_;
   wait_list receivers_;
   wait_list senders_;
@@ -213,7 +220,7 @@ RAMIE_ALWAYS_INLINE bool channel_core::quickly(Step step) noexcept {
 RAMIE_ALWAYS_INLINE bool channel_core::send_quickly(const void* element) noexcept {
   if (!receivers_.empty() || buffer_.full()) return false;
   return quickly([this, element]() RAMIE_FLATTEN_LAMBDA {
-    if (closed_.get() || !receivers_.empty() || buffer_.full()) return false;
+    if (closed_.load(std::memory_order_relaxed) || !receivers_.empty() || buffer_.full()) return false;
     buffer_.push_word(element);
     return true;
   });

@@ -35,7 +35,6 @@ void unpublish_receiver(oneshot_core& core) noexcept {
   if (!std::exchange(core.published, false)) return;
   std::uint8_t before = oneshot_core::receiver_waiting;
   if (core.now.compare_exchange_strong(before, oneshot_core::empty, std::memory_order_acq_rel)) return;
-  if (before == oneshot_core::empty) return;
   for (int spins = 0; !core.told.load(std::memory_order_acquire); ++spins) {
     if (spins < 64) {
       platform::cpu_pause();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operations on channels: first an attempt, if it looks promising, then the one door to sleep.
+#include <algorithm>
 #include <new>
 #include <utility>
 

@@ -15,6 +15,8 @@
 #include <ramie/select.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <new>
 

@@ -74,12 +74,7 @@ void tell_getters(nursery_core& home, const task_record& task) noexcept {
     home.waiters.claim_if([&task](const waiter& node) { return static_cast<const keyed_waiter&>(node).key == &task; },
                           ready);
   }
-  while (ready != nullptr) {
-    waiter* const node = ready;
-    ready = node->next;
-    node->outcome = 1;
-    complete(*node->who);  // the node is gone after this
-  }
+  complete_all(ready);
 }
 
 reserved_block reserve_shared(nursery_core& n, const task_maker& maker) {

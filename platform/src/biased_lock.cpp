@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/platform/biased_lock.hpp>
 
+#include <sched.h>
+
+#include <atomic>
+
+#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fatal.hpp>
 
 namespace ramie::platform {
@@ -11,7 +16,7 @@ std::uint64_t lock_party::new_id() noexcept {
 }
 
 void biased_lock::taken_twice() noexcept {
-  fatal("a channel is used by the move constructor of one of its own elements. Moving an element must not wait.");
+  fatal("a lock is taken twice by one thread: moving or destroying a channel's element uses that channel, or waits.");
 }
 
 // Returns holding the spin lock, granted to nobody.

@@ -346,4 +346,23 @@ TEST_CASE("watchers skip, never go back, and see the last value before the end",
   }
 }
 
+TEST_CASE("a broadcast that never waits lets its receivers have their turn", "[conformance][flavours][broadcast]") {
+  as_fiber([](findings& found, auto&) {
+    const broadcast<int> news(1'024);
+    nursery n;
+    std::uint64_t heard = 0, lost = 0;
+    n.spawn([&, reader = news.subscribe()]() mutable {
+      for (auto m = reader.recv(); m; m = reader.recv()) {
+        lost += m.lost();
+        ++heard;
+      }
+    });
+    for (int i = 0; i < 10'000; ++i) news.send(i);
+    news.close();
+    n.join();
+    found.expect(heard + lost == 10'000);
+    found.expect(heard > 5'000);  // not just what is left at the end
+  });
+}
+
 }  // namespace conformance_channel_flavours

@@ -62,14 +62,32 @@ TEST_CASE("the prime sieve", "[conformance][go]") {
 // Power series whose coefficients flow through channels, each operation a fiber or a whole tree of them.
 namespace series {
 
-struct fraction {
-  std::int64_t top = 0, bottom = 1;
-  fraction(std::int64_t t = 0, std::int64_t b = 1) : top(t / std::gcd(t, b)), bottom(b / std::gcd(t, b)) {}
-  friend fraction operator+(fraction a, fraction b) {
-    return {a.top * b.bottom + b.top * a.bottom, a.bottom * b.bottom};
-  }
-  friend fraction operator*(fraction a, fraction b) { return {a.top * b.top, a.bottom * b.bottom}; }
+// Modulo a prime: fibers far up a graph run ahead, to coefficients that no integer would hold.
+class fraction {
+ public:
+  fraction(std::int64_t top = 0, std::int64_t bottom = 1) : residue_(residue(top) * inverse(residue(bottom)) % prime) {}
+  friend fraction operator+(fraction a, fraction b) { return of((a.residue_ + b.residue_) % prime); }
+  friend fraction operator*(fraction a, fraction b) { return of(a.residue_ * b.residue_ % prime); }
   bool operator==(const fraction&) const = default;
+
+ private:
+  static constexpr std::uint64_t prime = 1'000'000'007;
+  static std::uint64_t residue(std::int64_t n) {
+    const auto p = static_cast<std::int64_t>(prime);
+    return static_cast<std::uint64_t>((n % p + p) % p);
+  }
+  static std::uint64_t inverse(std::uint64_t n) {
+    std::uint64_t result = 1;
+    for (std::uint64_t k = prime - 2; k != 0; k /= 2, n = n * n % prime)
+      result = k % 2 != 0 ? result * n % prime : result;
+    return result;
+  }
+  static fraction of(std::uint64_t r) {
+    fraction f;
+    f.residue_ = r;
+    return f;
+  }
+  std::uint64_t residue_;
 };
 using stream = channel<fraction>;
 

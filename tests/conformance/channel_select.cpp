@@ -387,4 +387,19 @@ TEST_CASE("a selector is made at run time and waits again and again", "[conforma
   });
 }
 
+// An element that stayed behind would be destroyed at the next delivery, under the channel's lock.
+TEST_CASE("a case that has happened keeps nothing of its element", "[conformance][select]") {
+  as_thread_and_fiber([](findings& found) {
+    const auto element = std::make_shared<int>(1);
+    const channel<std::shared_ptr<int>> c(1);
+    ramie::selector s;
+    s.on_recv(c, [&](const std::optional<std::shared_ptr<int>>& got) { found.expect(got && *got == element); });
+    for (int i = 0; i < 3; ++i) {
+      c.send(element);
+      found.expect(s.wait() == 0);
+      found.expect(element.use_count() == 1);
+    }
+  });
+}
+
 }  // namespace conformance_channel_select

@@ -508,4 +508,29 @@ TEST_CASE("a waiter woken for nothing keeps its place", "[conformance][channel][
   CHECK(test::note(first, second) == "1 2");
 }
 
+// An object that a thread made before its first wait is destroyed after what belongs to its waits.
+TEST_CASE("a thread may wait in the destructor of a thread-local object", "[conformance][channel]") {
+  static const ramie::channel<int> last_words(0);
+  struct speaker {
+    ~speaker() { (void)last_words.send(7); }
+  };
+  const ramie::channel<int> before(0), other(0);
+  std::thread dying([&] {
+    static thread_local const speaker s;
+    (void)&s;
+    (void)before.recv();
+  });
+  (void)before.send(0);
+  int heard = 0;
+  for (int round = 0; round < 3; ++round) {  // others wait while it does
+    std::thread living([&] { heard += *other.recv(); });
+    (void)other.send(1);
+    living.join();
+  }
+  const auto said = last_words.recv();
+  dying.join();
+  CHECK(heard == 3);
+  CHECK(said == 7);
+}
+
 }  // namespace conformance_channel_waiting

@@ -34,7 +34,7 @@ def check(example):
         source, binary = pathlib.Path(folder) / "example.cpp", pathlib.Path(folder) / "example"
         source.write_text(program(block))
         includes = [f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include")]
-        command = CXX + ["-std=c++20", "-O1", "-Wall", "-Wextra", *includes, str(source), "-o", str(binary),
+        command = CXX + ["-std=c++20", "-O0", "-Wall", "-Wextra", *includes, str(source), "-o", str(binary),
                          str(BUILD / "libramie.a"), "-lboost_context", "-pthread"]
         built = subprocess.run(command, capture_output=True, text=True)
         if built.returncode != 0:

@@ -299,12 +299,15 @@ const entry scenarios[] = {
 
 }  // namespace
 
-// No argument: all scenarios. Else only those named. RAMIE_TEST_SIZE=large: one more preemption each.
+// No argument: all scenarios. --list: their names. Else only those named. RAMIE_TEST_SIZE=large: one more preemption
+// each.
 int main(int argc, char** argv) {
   int failed = 0;
   const char* const size = std::getenv("RAMIE_TEST_SIZE");
   const unsigned extra = size != nullptr && std::strcmp(size, "large") == 0 ? 1 : 0;
+  const bool list = argc > 1 && std::strcmp(argv[1], "--list") == 0;
   for (const entry& e : scenarios) {
+    if (list) std::puts(e.name);
     bool wanted = argc == 1;
     for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], e.name) == 0;
     if (!wanted) continue;

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Public headers compile alone, with nothing but what is installed; rooms include only what they may."""
+import concurrent.futures
+import os
 import pathlib
 import shutil
 import subprocess
@@ -43,10 +45,12 @@ def report(good, name, detail=""):
 def main():
     all_good = bool(COMPILERS)
     public = [f"{room}/include" for room in SEES]
-    for header in sorted(p for room in SEES for p in (TOP / room / "include").glob("ramie/**/*.hpp")):
-        name = header.relative_to(header.parents[1] if header.parent.name == "ramie" else header.parents[2])
-        for compiler in COMPILERS:
-            result = compiles(compiler, f"#include <{name}>\n#include <{name}>\n", public)
+    headers = sorted(p for room in SEES for p in (TOP / room / "include").glob("ramie/**/*.hpp"))
+    names = [h.relative_to(h.parents[1] if h.parent.name == "ramie" else h.parents[2]) for h in headers]
+    tries = [(compiler, name) for name in names for compiler in COMPILERS]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        results = pool.map(lambda t: compiles(t[0], f"#include <{t[1]}>\n#include <{t[1]}>\n", public), tries)
+        for (compiler, name), result in zip(tries, results):
             all_good &= report(result.returncode == 0, f"{compiler}: <{name}> stands alone", result.stderr)
     for room, seen in SEES.items():
         for other, door in DOOR.items():

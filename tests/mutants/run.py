@@ -4,8 +4,8 @@
 
 Each mutant names a file, a text in it, and what stands there instead. Mutants of the lock-free leaves are
 given to the explorer (tests/explore), mutants of the runtime to a short program with debug checks on
-(tests/mutants/probe.cpp), mutants of single files of the nurseries to another (nursery_probe.cpp), which is
-linked with the library of a build folder (argument, default build). Survivors are failures; so is a text that is no
+(tests/mutants/probe.cpp), mutants of single files of the nurseries to another (nursery_probe.cpp). What a flaw
+does not touch is taken from a build folder (argument, default build). Survivors are failures; so is a text that is no
 longer found.
 """
 import concurrent.futures
@@ -22,7 +22,11 @@ CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
-CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
+CHANNEL = "channel/src/core.cpp"
+
+# What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
+MAIN, CHANNELS = "tests/explore/main.cpp", "tests/explore/channels.cpp"
+SEEN_BY = {STATE: [MAIN, CHANNELS], DEQUE: [MAIN], LIFO: [MAIN], LIVE: [MAIN], LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL]}
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -94,7 +98,7 @@ MUTANTS = [
     ("granted while held by a grant", LOCK, [("granted_.store(0, std::memory_order_relaxed);", "")], ["granted_lock"]),
     ("a close that tells no receiver", CHANNEL, [("    node->settle(meeting::closed);\n    later.add(*node);\n  }\n  std::size_t senders", "    break;\n  }\n  std::size_t senders")], ["channel_meets_close"]),
     ("a close that forgets its senders", CHANNEL, [("  shelter_senders(behind_, later);\n  return true;", "  return true;")], ["channel_makes_room"]),
-    ("listed on a closed channel", CHANNEL, [("if (closed_.get()) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.get() ? meeting::closed : meeting::none;", "return meeting::none;")],
+    ("listed on a closed channel", CHANNEL, [("if (closed_.load(std::memory_order_relaxed)) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;", "return meeting::none;")],
      ["channel_meets_close"]),
     ("nobody moves up", CHANNEL, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
     ("the buffer before the one who waits", CHANNEL, [("if (!receivers_.empty() && give_to_receiver(element, later)) return meeting::done;", "")], ["channel_meeting"]),
@@ -133,9 +137,10 @@ def build_and_run(mutant, folder):
     changed.write_text(mutated(changed.read_text(), edits))
     common = CXX + ["-std=c++20", "-w"] + [f"-I{folder / d}" for d in ("runtime/src", "runtime/include", "runtime/internal", "platform/internal")]
     if scenarios is not None:
-        leaves = [folder / p for p in ("channel/src/core.cpp", "platform/src/biased_lock.cpp", "runtime/src/wait/wait_list.cpp")]
+        again = [(TOP / p if p.startswith("tests/") else folder / p) for p in SEEN_BY[file]]
+        rest = [p for p in (BUILD / "tests" / "ramie-explore.p").glob("*.o") if not any(p.name.endswith(f"_{a.name}.o") for a in again)]
         command = common + ["-O1", "-DRAMIE_MODEL", f"-I{TOP}/tests/explore", f"-I{folder}/channel/src", f"-I{folder}/channel/include"] + \
-            [str(p) for p in leaves + list((TOP / "tests" / "explore").glob("*.cpp"))]
+            [str(p) for p in again + rest]
     else:
         files = [p for room in ("runtime", "platform") for p in (folder / room / "src").rglob("*.cpp")] + [TOP / "tests" / "mutants" / "probe.cpp"]
         command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + ["-lboost_context"]

@@ -45,17 +45,23 @@ class broadcast_receiver {
   [[nodiscard]] broadcast_message<T> recv() { return recv_until(std::chrono::steady_clock::time_point::max()); }
   // The same, no longer than that. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] broadcast_message<T> recv_until(std::chrono::steady_clock::time_point deadline) {
-    const auto status = await_notice(*at_, at_.position, deadline);
+    const auto status = await_notice(*at_, at_.position, deadline, ::ramie::detail::notice_kind::message);
     if (status != channel_status::ok) return {[status](std::optional<T>&) { return status; }, 0};
-    return try_recv();
+    return copied(read_awaited(*at_, at_.position));
   }
   template <class Rep, class Period>
   [[nodiscard]] broadcast_message<T> recv_for(std::chrono::duration<Rep, Period> limit) {
     return recv_until(::ramie::detail::time_after(limit));
   }
   // The same without waiting: would_block if there is nothing new. Not a cancellation point.
-  [[nodiscard]] broadcast_message<T> try_recv() {
-    const auto found = try_read(*at_, at_.position);
+  [[nodiscard]] broadcast_message<T> try_recv() { return copied(try_read(*at_, at_.position)); }
+  [[nodiscard]] bool valid() const noexcept { return at_.valid(); }
+
+  // For select's on_join; not part of the API.
+  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept { return at_.join_source(); }
+
+ private:
+  [[nodiscard]] broadcast_message<T> copied(const ::ramie::detail::bulletin_reading& found) {
     const auto copy = [&](std::optional<T>& message) {
       if (found.status != channel_status::ok) return found.status;
       message.emplace(*static_cast<const T*>(found.what.get()));
@@ -64,12 +70,6 @@ class broadcast_receiver {
     };
     return {copy, found.lost};
   }
-  [[nodiscard]] bool valid() const noexcept { return at_.valid(); }
-
-  // For select's on_join; not part of the API.
-  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept { return at_.join_source(); }
-
- private:
   ::ramie::detail::reader_ref at_;
 };
 

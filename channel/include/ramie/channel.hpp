@@ -8,9 +8,9 @@
 // Every operation may be called by fibers of any runtime and by plain threads; where a fiber parks, a thread blocks.
 // A channel lives as long as a handle on it, whatever becomes of nurseries.
 //
-// Elements are moved under the channel's lock: the move constructor of T must not wait, nor use the same channel. If it
-// throws, the operation that called it throws; the element stays with its sender as far as T's move left it there,
-// and nobody else is affected.
+// Elements are moved under the channel's lock, and what they were moved from is destroyed there: move constructor and
+// destructor of T must not wait, nor use the same channel. If a move throws, the operation that called it throws; the
+// element stays with its sender as far as T's move left it there, and nobody else is affected.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,9 @@
 #include <cstddef>
 #include <exception>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <ramie/clock.hpp>
@@ -39,8 +41,8 @@ class received {
   [[nodiscard]] T& operator*() & noexcept { return *value_; }
   [[nodiscard]] T&& operator*() && noexcept { return *std::move(value_); }
   [[nodiscard]] const T& operator*() const& noexcept { return *value_; }
-  [[nodiscard]] T* operator->() noexcept { return &*value_; }
-  [[nodiscard]] const T* operator->() const noexcept { return &*value_; }
+  [[nodiscard]] T* operator->() noexcept { return std::addressof(*value_); }
+  [[nodiscard]] const T* operator->() const noexcept { return std::addressof(*value_); }
   // The element, or nothing.
   [[nodiscard]] std::optional<T>& value() & noexcept { return value_; }
   [[nodiscard]] std::optional<T>&& value() && noexcept { return std::move(value_); }
@@ -62,14 +64,14 @@ class sends {
   // element is still the caller's: it is moved from only if this returns true. A rendezvous send that is waiting when
   // the channel is closed is kept for receivers to come and returns true. A cancellation point; `cancelled` too leaves
   // the element where it is. Throws usage_error on an empty handle, std::bad_alloc on a thread's first wait.
-  bool send(T&& element) const { return channel_send(core(), &element) == channel_status::ok; }
+  bool send(T&& element) const { return channel_send(core(), std::addressof(element)) == channel_status::ok; }
   bool send(const T& element) const {
     T copy(element);
     return send(std::move(copy));
   }
 
   // The same without waiting: ok, would_block or closed. Moved from only if ok. Not a cancellation point.
-  [[nodiscard]] channel_status try_send(T&& element) const { return channel_try_send(core(), &element); }
+  [[nodiscard]] channel_status try_send(T&& element) const { return channel_try_send(core(), std::addressof(element)); }
   [[nodiscard]] channel_status try_send(const T& element) const {
     T copy(element);
     return try_send(std::move(copy));
@@ -78,7 +80,7 @@ class sends {
   // The same, waiting no longer than that: ok, closed or timed_out. Moved from only if ok. A cancellation point. Throws
   // std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] channel_status send_until(T&& element, std::chrono::steady_clock::time_point deadline) const {
-    return channel_send_until(core(), &element, deadline);
+    return channel_send_until(core(), std::addressof(element), deadline);
   }
   [[nodiscard]] channel_status send_until(const T& element, std::chrono::steady_clock::time_point deadline) const {
     T copy(element);
@@ -136,7 +138,7 @@ class receives {
     iterator() noexcept = default;
     explicit iterator(const Handle& from) : from_(&from) { (void)from_->recv_into(current_, channel_recv); }
     [[nodiscard]] T& operator*() const noexcept { return *current_; }
-    [[nodiscard]] T* operator->() const noexcept { return &*current_; }
+    [[nodiscard]] T* operator->() const noexcept { return std::addressof(*current_); }
     iterator& operator++() {
       current_.reset();  // an element is gone before the next one is waited for
       (void)from_->recv_into(current_, channel_recv);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include <ramie/channel.hpp>
+#include <ramie/clock.hpp>
 #include <ramie/detail/joinable.hpp>
 
 namespace ramie::detail {
@@ -78,12 +80,15 @@ class oneshot_sender {
   }
 
   // Gives the value to the receiver and lets go. False: the receiver has gone, and the value is still the caller's (it
-  // may have been moved there and back). Never waits; not a cancellation point. Throws usage_error if there was a send
-  // before, and what moving T throws: then nothing has happened.
+  // may have been moved there and back; if T's move throws on the way back, it is lost and this throws). Never waits;
+  // not a cancellation point. Throws usage_error if there was a send before, and what moving T throws.
   bool send(T&& value) {
     using core = ::ramie::detail::oneshot_core;
     if (block_ == nullptr) ::ramie::detail::no_such_oneshot();
-    if (is_closed()) return false;
+    if (is_closed()) {
+      *this = oneshot_sender();
+      return false;
+    }
     ::new (static_cast<void*>(block_->room)) T(std::move(value));
     const auto block = std::unique_ptr<block_type, let_go>(std::exchange(block_, nullptr));
     const bool received = ::ramie::detail::oneshot_settle(*block, core::value_sent) != core::closed;
@@ -112,11 +117,11 @@ class oneshot_sender {
       T& what;
       ~destroyed() { what.~T(); }
     } after{block.value()};
-    if constexpr (std::is_move_assignable_v<T>) {
-      value = std::move(block.value());
+    if constexpr (std::is_nothrow_move_constructible_v<T>) {
+      std::destroy_at(std::addressof(value));
+      std::construct_at(std::addressof(value), std::move(block.value()));
     } else {
-      value.~T();
-      ::new (static_cast<void*>(std::addressof(value))) T(std::move(block.value()));
+      value = std::move(block.value());
     }
   }
   ::ramie::detail::oneshot_block<T>* block_ = nullptr;
@@ -196,6 +201,8 @@ struct oneshot_ends {
 template <class T>
 [[nodiscard]] oneshot_ends<T> make_oneshot() {
   static_assert(std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+  static_assert(std::is_nothrow_move_constructible_v<T> || std::is_move_assignable_v<T>,
+                "a value that comes too late must be able to go back");
   auto* const block = new ::ramie::detail::oneshot_block<T>;
   return {oneshot_sender<T>(block), oneshot_receiver<T>(block)};
 }

@@ -88,7 +88,7 @@ class send_case {
 
   template <class H, class G>
   send_case(H&& to, element& what, G&& f)
-      : handle_(std::forward<H>(to)), element_(&what), handler_(std::forward<G>(f)) {}
+      : handle_(std::forward<H>(to)), element_(std::addressof(what)), handler_(std::forward<G>(f)) {}
   [[nodiscard]] select_case& prepare() noexcept {
     case_.what = select_case::kind::send;
     case_.channel = handle_.internals().get();
@@ -126,7 +126,7 @@ class join_case {
   static_assert(std::invocable<F&>, "the handler of this case takes nothing");
 
   template <class G>
-  join_case(const Joinable& target, G&& f) : target_(&target), handler_(std::forward<G>(f)) {}
+  join_case(const Joinable& target, G&& f) : target_(std::addressof(target)), handler_(std::forward<G>(f)) {}
   [[nodiscard]] select_case& prepare() noexcept {
     case_.what = select_case::kind::join;
     case_.join = target_->join_source();
@@ -230,7 +230,8 @@ std::size_t select(Cases&&... cases) {
 }
 
 // The same for a list of cases that is made at run time. Holds handles of its own on channels; elements to send and
-// what is joined are referred to. Bound to no fiber, but used by one at a time. May be waited with again and again.
+// what is joined are referred to. Bound to no fiber, but used by one at a time. May be waited with again and again, but
+// not changed by its handlers.
 class selector {
  public:
   template <class Handle, class F>
@@ -241,6 +242,8 @@ class selector {
   selector& on_send(Handle to, typename Handle::value_type& element, F f) {
     return add<::ramie::detail::send_case<Handle, F>>(std::move(to), element, std::move(f));
   }
+  template <class Joinable, class F>
+  selector& on_join(const Joinable&& target, F f) = delete;  // it must outlive the selector
   template <class Joinable, class F>
   selector& on_join(const Joinable& target, F f) {
     return add<::ramie::detail::join_case<Joinable, F>>(target, std::move(f));

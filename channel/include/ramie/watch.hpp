@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -41,7 +42,7 @@ class watch_receiver {
   // The same, no longer than that: ok, closed or timed_out. Throws std::bad_alloc or std::system_error if the deadline
   // can't be kept.
   [[nodiscard]] channel_status changed_until(std::chrono::steady_clock::time_point deadline) {
-    const auto status = await_notice(*at_, at_.position, deadline);
+    const auto status = await_notice(*at_, at_.position, deadline, ::ramie::detail::notice_kind::change);
     if (status == channel_status::ok) at_.position = posted(*at_);
     return status;
   }

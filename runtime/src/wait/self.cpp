@@ -4,6 +4,7 @@
 // Proxies are never freed: like frames, they may still be looked at by a waker with an old ticket. A
 // thread that ends gives its proxy to the next one.
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <ramie/platform/fatal.hpp>
@@ -25,38 +26,48 @@ proxy_pool& proxies() {
   return *pool;
 }
 
-struct proxy_lease {
-  proxy_fiber* held = nullptr;
-
-  proxy_fiber& get() {
-    if (held == nullptr) {
-      proxy_pool& pool = proxies();
-      std::lock_guard hold(pool.mutex);
-      if (pool.idle.empty()) {
-        pool.idle.reserve(pool.idle.capacity() + 1);
-        held = new proxy_fiber;
-        held->word.initialise(0);
-        held->word.init_to_runnable();
-        held->word.runnable_to_running();
-        held->record = &held->own_record;
-      } else {
-        held = pool.idle.back();
-        pool.idle.pop_back();
-      }
-    }
-    return *held;
+proxy_fiber* take_proxy() {
+  proxy_pool& pool = proxies();
+  std::lock_guard hold(pool.mutex);
+  if (!pool.idle.empty()) {
+    proxy_fiber* const proxy = pool.idle.back();
+    pool.idle.pop_back();
+    return proxy;
   }
+  pool.idle.reserve(pool.idle.capacity() + 1);
+  auto* const proxy = new proxy_fiber;
+  proxy->word.initialise(0);
+  proxy->word.init_to_runnable();
+  proxy->word.runnable_to_running();
+  proxy->record = &proxy->own_record;
+  return proxy;
+}
 
+void give_proxy(proxy_fiber& proxy) noexcept {
+  drop_extras(proxy.own_record);  // the next thread starts with none
+  proxy_pool& pool = proxies();
+  std::lock_guard hold(pool.mutex);
+  pool.idle.push_back(&proxy);
+}
+
+// Outlives all objects with a destructor: a thread may still wait in one that is destroyed after `lease`. What it
+// takes then it keeps.
+constinit thread_local proxy_fiber* held = nullptr;
+
+struct proxy_lease {
   ~proxy_lease() {
-    if (held == nullptr) return;
-    drop_extras(held->own_record);  // the next thread starts with none
-    proxy_pool& pool = proxies();
-    std::lock_guard hold(pool.mutex);
-    pool.idle.push_back(held);
+    if (held != nullptr) give_proxy(*std::exchange(held, nullptr));
   }
 };
-
 thread_local proxy_lease lease;
+
+proxy_fiber& my_proxy() {
+  if (held == nullptr) {
+    held = take_proxy();
+    (void)&lease;  // from here on it is given back
+  }
+  return *held;
+}
 
 }  // namespace
 
@@ -71,7 +82,7 @@ fiber* current_fiber() noexcept {
 
 fiber& self() {
   worker* const w = this_worker();
-  if (w == nullptr) return lease.get();
+  if (w == nullptr) return my_proxy();
   fiber* const f = w->current.get();
   if (f == nullptr) no_fiber_to_wait();
   return *f;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // fiber_wait: RUNNING -> PARKING -> {RUNNING | PARKED}. The only place where fibers park.
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <ramie/platform/fatal.hpp>
@@ -174,10 +176,13 @@ wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cance
 
 wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline) {
-  if (deadline == never) return fiber_wait(on, node, why);
   worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why, deadline);
   w = detour_in_chaos(w);
+  if (deadline == never) {
+    no_alarm none;
+    return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none);
+  }
   alarm clock(w->sched, deadline);
   return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
 }
@@ -190,16 +195,17 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
   return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none, false);
 }
 
-// The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If nobody waits in
-// the ring, it stays next to the one it makes way for, in the LIFO slot: two that work for each other stay on
-// one worker.
+// The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If that is just the
+// one that was woken last, it takes that one's place in the LIFO slot: two that work for each other stay on one worker.
 worker_desk& step_aside(worker_desk& desk) noexcept {
   auto* w = &static_cast<worker&>(desk);
   fiber& f = self_on(*w);
   w->budget.set(budget_per_tick);  // for those who come now
+  const auto hits = w->count.lifo_hits.get();
   fiber* const next = w->sched.next_local(*w);
   if (next != nullptr || w->attention.load(std::memory_order_relaxed) != 0) {
-    w = scheduler::leave_and_return(*w, departure::step_aside, f, next);
+    const bool for_newest = w->count.lifo_hits.get() != hits;
+    w = scheduler::leave_and_return(*w, for_newest ? departure::step_aside : departure::yield, f, next);
     if (w->budget.get() == 0) w->budget.set(budget_per_tick);
   }
   return *w;

@@ -3,6 +3,15 @@
 
 namespace ramie::detail {
 
+void complete_all(waiter* claimed) noexcept {
+  while (claimed != nullptr) {
+    waiter* const node = claimed;
+    claimed = node->next;
+    node->outcome = 1;
+    complete(*node->who);  // the node is gone after this
+  }
+}
+
 void wait_list::add(waiter& node) noexcept {
   add_before(node, nullptr);
 }

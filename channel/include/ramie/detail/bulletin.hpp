@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <utility>
 
 #include <ramie/channel.hpp>
 #include <ramie/detail/joinable.hpp>
@@ -28,7 +28,8 @@ struct bulletin_reading {
 
 // `first`, if not null, is notice 0. Throws std::bad_alloc, usage_error for capacity 0.
 [[nodiscard]] std::shared_ptr<bulletin_core> make_bulletin(std::size_t capacity, notice first);
-// False: it is closed, and nothing was posted. Not a cancellation point.
+// False: it is closed, and nothing was posted. Lets others go first when the budget is used up; not a cancellation
+// point.
 bool post(bulletin_core& b, notice what) noexcept;
 void close_bulletin(bulletin_core& b) noexcept;
 [[nodiscard]] bool bulletin_closed(const bulletin_core& b) noexcept;
@@ -42,8 +43,12 @@ struct latest_notice {
 
 // The notice at `position`, or the oldest after it. Without waiting: ok, would_block, closed.
 [[nodiscard]] bulletin_reading try_read(bulletin_core& b, std::uint64_t position);
+// The same after await_notice.
+[[nodiscard]] bulletin_reading read_awaited(bulletin_core& b, std::uint64_t position);
 // Waits until there is one, or the board is closed: ok, closed or timed_out. A cancellation point.
-[[nodiscard]] channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_time deadline);
+enum class notice_kind : std::uint8_t { message, change };  // what the wait is called
+[[nodiscard]] channel_status await_notice(bulletin_core& b, std::uint64_t position, channel_time deadline,
+                                          notice_kind kind);
 // For select: true when a read would not wait.
 [[nodiscard]] join_target bulletin_join_target(bulletin_core& b, std::uint64_t position) noexcept;
 

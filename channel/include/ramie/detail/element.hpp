@@ -29,8 +29,12 @@ template <class T, bool = moves_as_bytes<T>>
 class landing {
  public:
   [[nodiscard]] void* address() noexcept { return &value_; }
-  // The element, once, after one has arrived.
-  [[nodiscard]] std::optional<T>&& take() noexcept { return std::move(value_); }
+  // The element, once, after one has arrived; nothing stays behind.
+  [[nodiscard]] std::optional<T> take() {
+    std::optional<T> element(std::move(value_));
+    value_.reset();
+    return element;
+  }
   static void deliver(void* to, void* from) {
     static_cast<std::optional<T>*>(to)->emplace(std::move(*static_cast<T*>(from)));
   }

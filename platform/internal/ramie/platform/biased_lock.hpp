@@ -23,13 +23,10 @@
 // party, which doubles with every revocation: a lock that is really shared ends up as a spin lock.
 #pragma once
 
-#include <sched.h>
-
 #include <cstdint>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/compiler.hpp>
-#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/spin_lock.hpp>
 

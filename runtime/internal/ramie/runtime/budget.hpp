@@ -8,8 +8,8 @@
 
 namespace ramie::detail {
 
-// Lets others go first, if there are any, with a full budget. Only as a fiber of that worker. Returns the worker it comes
-// back on, whose budget is not used up. Not a cancellation point.
+// Lets others go first, if there are any, with a full budget. Only as a fiber of that worker. Returns the worker it
+// comes back on, whose budget is not used up. Not a cancellation point.
 [[nodiscard]] worker_desk& step_aside(worker_desk& desk) noexcept;
 
 // Of a budget that is not used up.
@@ -27,15 +27,21 @@ inline void spend_budget(const whereabouts& at) noexcept {
          at.desk->budget.get() != 0;
 }
 
-// The beginning of an operation that may wait: a cancellation point, and a turn for others when the budget is used
-// up. `at` is brought up to date. On a plain thread it does nothing. Throws `cancelled`.
+// An operation that may switch: a turn for others when the budget is used up. `at` is brought up to date. Nothing on a
+// plain thread.
+[[gnu::always_inline]] inline void keep_to_budget(whereabouts& at) noexcept {
+  if (at.self == nullptr) return;
+  if (at.desk->budget.get() == 0) [[unlikely]]
+    at.desk = &step_aside(*at.desk);
+  spend_one(at);
+}
+
+// The beginning of an operation that may wait: the same, and a cancellation point. Throws `cancelled`.
 [[gnu::always_inline]] inline void begin_operation(whereabouts& at) {
   if (at.self == nullptr) return;
   if (at.desk->cancel_epoch->load(std::memory_order_acquire) != face_of(*at.self).seen_epoch.get()) [[unlikely]]
     check_cancelled();
-  if (at.desk->budget.get() == 0) [[unlikely]]
-    at.desk = &step_aside(*at.desk);
-  spend_one(at);
+  keep_to_budget(at);
 }
 
 }  // namespace ramie::detail

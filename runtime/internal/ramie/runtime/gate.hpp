@@ -26,17 +26,9 @@ class gate final : public waitable {
     {
       std::lock_guard hold(lock_);
       open_ = true;
-      while (waiter* const node = waiters_.claim_first()) {
-        node->outcome = 1;
-        node->next = ready;
-        ready = node;
-      }
+      waiters_.claim_if([](const waiter&) { return true; }, ready);
     }
-    while (ready != nullptr) {
-      waiter* const node = ready;
-      ready = node->next;
-      complete(*node->who);  // the node is gone after this
-    }
+    complete_all(ready);
   }
 
   bool try_complete(waiter&) override { return is_open(); }

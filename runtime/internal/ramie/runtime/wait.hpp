@@ -75,9 +75,9 @@ wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cance
 // has not started, it goes first. The caller has just asked: try_complete is called only after a wake in vain.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
-// The same, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
-// machine's). If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with nothing
-// published, if the deadline can't be kept. time_point::max() is never.
+// The same, asking first, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is
+// the machine's). If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with
+// nothing published, if the deadline can't be kept. time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
 
@@ -86,6 +86,8 @@ wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
 
 // The winner of a claim, once, without any lock.
 void complete(fiber& who) noexcept;
+// The same for nodes chained by `next` that wait for nothing but this: their outcome is 1.
+void complete_all(waiter* claimed) noexcept;
 
 // A plain wake, for those with nothing to hand over. Any thread, with or without locks; a stale ticket
 // is harmless. Value type; copies are free.
@@ -109,7 +111,7 @@ class wait_list {
   [[nodiscard]] waiter* first() const noexcept { return first_.get(); }
   void add(waiter& node) noexcept;
   void add_before(waiter& node, waiter* successor) noexcept;  // null: at the end
-  void remove(waiter& node) noexcept;  // does nothing if the node is not listed
+  void remove(waiter& node) noexcept;                         // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
   [[nodiscard]] waiter* claim_first() noexcept;
   // All that fit and can be claimed, unlisted, claimed, and chained by `next` in front of `claimed`.
