@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/oneshot.hpp>
 
-#include <sched.h>
-
 #include <utility>
 
 #include <ramie/error.hpp>
-#include <ramie/platform/cpu.hpp>
+#include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/wait.hpp>
 
@@ -35,13 +33,7 @@ void unpublish_receiver(oneshot_core& core) noexcept {
   if (!std::exchange(core.published, false)) return;
   std::uint8_t before = oneshot_core::receiver_waiting;
   if (core.now.compare_exchange_strong(before, oneshot_core::empty, std::memory_order_acq_rel)) return;
-  for (int spins = 0; !core.told.load(std::memory_order_acquire); ++spins) {
-    if (spins < 64) {
-      platform::cpu_pause();
-    } else {
-      ::sched_yield();
-    }
-  }
+  for (platform::backoff turn; !core.told.load(std::memory_order_acquire);) turn.wait();
 }
 
 class oneshot_arrival final : public waitable {

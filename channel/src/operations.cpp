@@ -43,10 +43,6 @@ channel_status try_status(meeting how) noexcept {
   return how == meeting::none ? channel_status::would_block : status_of(how);
 }
 
-}  // namespace
-
-namespace {
-
 RAMIE_NOINLINE channel_status send_slowly(channel_core& c, void* element) {
   whereabouts at = look_around();
   begin_operation(at);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/platform/biased_lock.hpp>
 
-#include <sched.h>
-
 #include <atomic>
 
-#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fatal.hpp>
 
 namespace ramie::platform {
@@ -23,15 +20,9 @@ void biased_lock::taken_twice() noexcept {
 void biased_lock::lock_spin(const lock_party* me) noexcept {
   spin_.lock();
   if (granted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    granted_.store(0, std::memory_order_relaxed);                                           // 1
-    heavy_fence();                                                                          // 2
-    for (int spins = 0; inside_[granted_cell_].load(std::memory_order_acquire); ++spins) {  // 3
-      if (spins < 64) {
-        cpu_pause();
-      } else {
-        ::sched_yield();
-      }
-    }
+    granted_.store(0, std::memory_order_relaxed);                                             // 1
+    heavy_fence();                                                                            // 2
+    for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();  // 3
     if (wanted_ < longest_run) wanted_ *= 2;
   }
   const auto id = me != nullptr ? me->id : 0;

@@ -93,10 +93,6 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Ends a wait when the time has come.
 class alarm {
  public:

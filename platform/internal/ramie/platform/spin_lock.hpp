@@ -11,6 +11,23 @@
 
 namespace ramie::platform {
 
+// Waiting for what must come soon: a little spinning, then the rest of the time slice.
+class backoff {
+ public:
+  void wait() noexcept {
+    if (spins_ == spins_before_yield) {
+      ::sched_yield();
+    } else {
+      ++spins_;
+      cpu_pause();
+    }
+  }
+
+ private:
+  static constexpr int spins_before_yield = 64;
+  int spins_ = 0;
+};
+
 class spin_lock {
  public:
   spin_lock() noexcept = default;
@@ -19,13 +36,7 @@ class spin_lock {
 
   void lock() noexcept {
     while (held_.exchange(true, std::memory_order_acquire)) {  // pairs with the release in unlock
-      for (int spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
-        if (spins < spins_before_yield) {
-          cpu_pause();
-        } else {
-          ::sched_yield();
-        }
-      }
+      for (backoff turn; held_.load(std::memory_order_relaxed);) turn.wait();
     }
   }
 
@@ -36,7 +47,6 @@ class spin_lock {
   void unlock() noexcept { held_.store(false, std::memory_order_release); }
 
  private:
-  static constexpr int spins_before_yield = 64;
   atomic<bool> held_{false};
 };
 
