@@ -73,21 +73,16 @@ void channel_core::hand_over(void* to, void* from) const {
   }
 }
 
-// Claims the partner, moves the element, and will tell it. C5 if the move throws.
-bool channel_core::give_to_receiver(void* element, will_tell& later) {
-  auto* const node = static_cast<channel_waiter*>(receivers_.claim_first());
+// Claims the first of the partners, moves the element from or to its variable, and will tell it. C5 if the move throws.
+bool channel_core::meet(wait_list& partners, void* mine, will_tell& later) {
+  auto* const node = static_cast<channel_waiter*>(partners.claim_first());
   if (node == nullptr) return false;
   later.add(*node);
-  hand_over(node->element, element);
-  node->settle(meeting::done);
-  return true;
-}
-
-bool channel_core::take_from_sender(void* to, will_tell& later) {
-  auto* const node = static_cast<channel_waiter*>(senders_.claim_first());
-  if (node == nullptr) return false;
-  later.add(*node);
-  hand_over(to, node->element);
+  if (node->sends) {
+    hand_over(mine, node->element);
+  } else {
+    hand_over(node->element, mine);
+  }
   node->settle(meeting::done);
   return true;
 }
@@ -109,7 +104,7 @@ void channel_core::refill(will_tell& later) noexcept {
 meeting channel_core::try_send(void* element, will_tell& later) {
   if (closed_.load(std::memory_order_relaxed)) [[unlikely]]
     return meeting::closed;
-  if (!receivers_.empty() && give_to_receiver(element, later)) return meeting::done;
+  if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;
   if (buffer_.full()) return meeting::none;
   buffer_.push(element);
   return meeting::done;
@@ -125,7 +120,7 @@ meeting channel_core::try_recv(void* to, will_tell& later) {
     behind_.pop(to);
     return meeting::done;
   }
-  if (!senders_.empty() && take_from_sender(to, later)) return meeting::done;
+  if (!senders_.empty() && meet(senders_, to, later)) return meeting::done;
   return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;
 }
 
@@ -167,15 +162,11 @@ void channel_core::unpublish(waiter& self) noexcept {
   unlist(static_cast<channel_waiter&>(self));
 }
 
-// Tells every waiting receiver, and counts the senders that wait.
-std::size_t channel_core::refuse_receivers(will_tell& later) noexcept {
+void channel_core::refuse_receivers(will_tell& later) noexcept {
   while (auto* const node = static_cast<channel_waiter*>(receivers_.claim_first())) {
     node->settle(meeting::closed);
     later.add(*node);
   }
-  std::size_t senders = 0;
-  for (const waiter* node = senders_.first(); node != nullptr; node = node->next) ++senders;
-  return senders;
 }
 
 void channel_core::shelter_senders(element_ring& shelter, will_tell& later) noexcept {
@@ -203,14 +194,12 @@ bool channel_core::close(std::exception_ptr why) noexcept {
     if (closed_.load(std::memory_order_relaxed)) return false;
     why_closed_ = std::move(why);
     closed_.store(true, std::memory_order_release);
-    senders = refuse_receivers(later);
+    refuse_receivers(later);
+    for (const waiter* node = senders_.first(); node != nullptr; node = node->next) ++senders;
   }
   reach(channel_moment::has_closed, *this);
   if (senders == 0) return true;
-  void* block = nullptr;
-  if (senders <= static_cast<std::size_t>(-1) / 2 / ops_.size) {
-    block = ::operator new(senders* ops_.size, std::align_val_t(ops_.alignment), std::nothrow);
-  }
+  void* const block = ::operator new(ops_.size* senders, std::align_val_t(ops_.alignment), std::nothrow);
   will_tell later(*this);
   channel_guard hold(lock, party_of(look_around()));
   behind_.use(block, block != nullptr ? senders : 0, ops_);

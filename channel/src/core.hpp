@@ -184,11 +184,10 @@ class channel_core final : public waitable {
   template <class Step>
   [[nodiscard]] RAMIE_ALWAYS_INLINE bool quickly(Step step) noexcept;
   void hand_over(void* to, void* from) const;
-  [[nodiscard]] bool give_to_receiver(void* element, will_tell& later);
-  [[nodiscard]] bool take_from_sender(void* to, will_tell& later);
+  [[nodiscard]] bool meet(wait_list& partners, void* mine, will_tell& later);
   void refill(will_tell& later) noexcept;
   void shelter_senders(element_ring& shelter, will_tell& later) noexcept;
-  std::size_t refuse_receivers(will_tell& later) noexcept;
+  void refuse_receivers(will_tell& later) noexcept;
 
   std::atomic<bool> closed_{false};  // written under the lock
   const bool quick_;                 // there is a buffer, and elements are words

@@ -78,6 +78,13 @@ keyed_waiter& join_node(select_case& c) noexcept {
   return *std::launder(reinterpret_cast<keyed_waiter*>(c.node));
 }
 
+// One fiber, one ticket: one claim.
+void wait_as(const waiter& main, waiter& node) noexcept {
+  node.who = main.who;
+  node.ticket = main.ticket;
+  node.outcome = 0;
+}
+
 class selection final : public waitable {
  public:
   selection(select_case* const* cases, std::size_t count, const whereabouts& at)
@@ -292,9 +299,7 @@ void selection::list_channels(const waiter& main) noexcept {
     select_case& c = *cases_[i];
     if (!on_channel(c)) continue;
     channel_waiter& node = channel_node(c);
-    node.who = main.who;
-    node.ticket = main.ticket;
-    node.outcome = 0;
+    wait_as(main, node);
     node.select = const_cast<waiter*>(&main);
     c.channel->list(node);
   }
@@ -305,9 +310,7 @@ void selection::list_joinables(waiter& main) {
     select_case& c = *cases_[i];
     if (!on_joinable(c)) continue;
     keyed_waiter& node = join_node(c);
-    node.who = main.who;
-    node.ticket = main.ticket;
-    node.outcome = 0;
+    wait_as(main, node);
     if (c.join.ops->publish(c.join, node)) continue;
     if (claim(main)) {  // it is true already, and no channel was faster
       main.outcome = static_cast<std::uint32_t>(i + 1);

@@ -73,31 +73,15 @@ class broadcast_receiver {
   ::ramie::detail::reader_ref at_;
 };
 
-// The sending side. Copies are the same broadcast; when the last one goes, it closes.
+// The sending side: send, subscribe, close (detail/bulletin.hpp). Copies are the same broadcast; when the last one
+// goes, it closes.
 template <class T>
-class broadcast {
+class broadcast : public ::ramie::detail::posts<T, broadcast_receiver<T>> {
  public:
-  using value_type = T;
   broadcast() noexcept = default;
   // Keeps the last `capacity` messages, at least 1. Throws usage_error, std::bad_alloc.
-  explicit broadcast(std::size_t capacity) : board_(::ramie::detail::make_bulletin(capacity, nullptr)) {}
-
-  // To every receiver. False once closed. Never waits; not a cancellation point. Throws std::bad_alloc and what
-  // copying or moving T throws.
-  bool send(T message) const { return post(*board_.get(), std::make_shared<const T>(std::move(message))); }
-  // A receiver of what is sent from now on.
-  [[nodiscard]] broadcast_receiver<T> subscribe() const {
-    return broadcast_receiver<T>(::ramie::detail::reader_ref(board_.get(), posted(*board_.get())));
-  }
-  // Receivers get what is there, then closed. Again is harmless.
-  void close() const { close_bulletin(*board_.get()); }
-  [[nodiscard]] bool is_closed() const { return bulletin_closed(*board_.get()); }
-  // How many there are. A snapshot.
-  [[nodiscard]] std::size_t receivers() const { return readers(*board_.get()); }
-  [[nodiscard]] bool valid() const noexcept { return board_.valid(); }
-
- private:
-  ::ramie::detail::poster_ref board_;
+  explicit broadcast(std::size_t capacity)
+      : ::ramie::detail::posts<T, broadcast_receiver<T>>(::ramie::detail::make_bulletin(capacity, nullptr)) {}
 };
 
 }  // namespace ramie::inline v0

@@ -61,32 +61,21 @@ class watch_receiver {
   ::ramie::detail::reader_ref at_;
 };
 
-// Sets the value. Copies are the same watch; when the last one goes, it closes, and the value stays.
+// Sets the value: send, subscribe (having seen the present value), close (detail/bulletin.hpp). Copies are the same
+// watch; when the last one goes, it closes, and the value stays.
 template <class T>
-class watch {
+class watch : public ::ramie::detail::posts<T, watch_receiver<T>> {
  public:
-  using value_type = T;
   watch() noexcept = default;
-  explicit watch(T first) : board_(::ramie::detail::make_bulletin(1, std::make_shared<const T>(std::move(first)))) {}
+  // Throws std::bad_alloc and what moving T throws.
+  explicit watch(T first)
+      : ::ramie::detail::posts<T, watch_receiver<T>>(
+            ::ramie::detail::make_bulletin(1, std::make_shared<const T>(std::move(first)))) {}
 
-  // A new value, and a new generation. Never waits; not a cancellation point. Throws std::bad_alloc and what moving T
-  // throws. False once closed.
-  bool send(T value) const { return post(*board_.get(), std::make_shared<const T>(std::move(value))); }
+  // The present value, shared and never changed.
   [[nodiscard]] std::shared_ptr<const T> get() const {
-    return std::static_pointer_cast<const T>(latest(*board_.get()).what);
+    return std::static_pointer_cast<const T>(latest(this->board()).what);
   }
-  // A receiver that has seen the present value.
-  [[nodiscard]] watch_receiver<T> subscribe() const {
-    return watch_receiver<T>(::ramie::detail::reader_ref(board_.get(), posted(*board_.get())));
-  }
-  // Receivers that wait are told. Again is harmless.
-  void close() const { close_bulletin(*board_.get()); }
-  [[nodiscard]] bool is_closed() const { return bulletin_closed(*board_.get()); }
-  [[nodiscard]] std::size_t receivers() const { return readers(*board_.get()); }
-  [[nodiscard]] bool valid() const noexcept { return board_.valid(); }
-
- private:
-  ::ramie::detail::poster_ref board_;
 };
 
 }  // namespace ramie::inline v0

@@ -120,4 +120,32 @@ class reader_ref {
   std::shared_ptr<bulletin_core> board_;
 };
 
+// What broadcast and watch have in common: the side that posts. Copies are one board; when the last one goes, it
+// closes. All but the constructor and valid() throw usage_error on an empty handle; none is a cancellation point.
+template <class T, class Receiver>
+class posts {
+ public:
+  using value_type = T;
+  posts() noexcept = default;
+
+  // To everybody who reads. False once closed. Never waits, but may let others go first. Throws std::bad_alloc and what
+  // copying or moving T throws.
+  bool send(T value) const { return post(*board_.get(), std::make_shared<const T>(std::move(value))); }
+  // Reads what is sent from now on.
+  [[nodiscard]] Receiver subscribe() const { return Receiver(reader_ref(board_.get(), posted(*board_.get()))); }
+  // No more can be sent; what is there can be read, and those who wait are told. Again is harmless.
+  void close() const { close_bulletin(*board_.get()); }
+  [[nodiscard]] bool is_closed() const { return bulletin_closed(*board_.get()); }
+  // How many there are. A snapshot.
+  [[nodiscard]] std::size_t receivers() const { return readers(*board_.get()); }
+  [[nodiscard]] bool valid() const noexcept { return board_.valid(); }
+
+ protected:
+  explicit posts(std::shared_ptr<bulletin_core> board) noexcept : board_(std::move(board)) {}
+  [[nodiscard]] bulletin_core& board() const { return *board_.get(); }
+
+ private:
+  poster_ref board_;
+};
+
 }  // namespace ramie::detail
