@@ -79,8 +79,11 @@ TEST_CASE("a cancelled receive takes nothing: the next receiver gets what comes"
       s.wait_listed(2);
       hasty.cancel();
       if (unlisted) hasty.join();  // else it is woken, perhaps still listed, and must be passed over
-      const bool sent =
-          ch.send(5);  // the patient one may be awake for a moment: any cancellation can wake who just parks
+      bool sent = false;
+      {
+        const ramie::shield from_our_own_cancellation;
+        sent = ch.send(5);  // a try could come while the patient one is awake: any cancellation wakes who just parks
+      }
       if (!unlisted) hasty.join();
       patient.join();
       return note(cut_short, got, sent);
