@@ -239,8 +239,14 @@ class sender : public ::ramie::detail::sends<sender<T>, T>, public ::ramie::deta
   explicit sender(::ramie::detail::channel_ref core) noexcept : core_(std::move(core)) { count(); }
   sender(const sender& other) noexcept : core_(other.core_) { count(); }
   sender(sender&& other) noexcept = default;
-  sender& operator=(sender other) noexcept {
-    std::swap(core_, other.core_);
+  sender& operator=(const sender& other) noexcept {
+    sender taken(other);
+    std::swap(core_, taken.core_);
+    return *this;
+  }
+  sender& operator=(sender&& other) noexcept {
+    sender taken(std::move(other));
+    std::swap(core_, taken.core_);
     return *this;
   }
   ~sender() {
@@ -274,8 +280,14 @@ class receiver : public ::ramie::detail::receives<receiver<T>, T>, public ::rami
   explicit receiver(::ramie::detail::channel_ref core) noexcept : core_(std::move(core)) { count(); }
   receiver(const receiver& other) noexcept : core_(other.core_) { count(); }
   receiver(receiver&& other) noexcept = default;
-  receiver& operator=(receiver other) noexcept {
-    std::swap(core_, other.core_);
+  receiver& operator=(const receiver& other) noexcept {
+    receiver taken(other);
+    std::swap(core_, taken.core_);
+    return *this;
+  }
+  receiver& operator=(receiver&& other) noexcept {
+    receiver taken(std::move(other));
+    std::swap(core_, taken.core_);
     return *this;
   }
   ~receiver() {

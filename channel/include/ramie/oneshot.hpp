@@ -68,8 +68,9 @@ class oneshot_sender {
   oneshot_sender() noexcept = default;
   explicit oneshot_sender(::ramie::detail::oneshot_block<T>* block) noexcept : block_(block) {}
   oneshot_sender(oneshot_sender&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  oneshot_sender& operator=(oneshot_sender other) noexcept {
-    std::swap(block_, other.block_);
+  oneshot_sender& operator=(oneshot_sender&& other) noexcept {
+    oneshot_sender taken(std::move(other));
+    std::swap(block_, taken.block_);
     return *this;
   }
   // Without a send, the receiver is told that nothing will come.
@@ -133,8 +134,9 @@ class oneshot_receiver {
   oneshot_receiver() noexcept = default;
   explicit oneshot_receiver(::ramie::detail::oneshot_block<T>* block) noexcept : block_(block) {}
   oneshot_receiver(oneshot_receiver&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  oneshot_receiver& operator=(oneshot_receiver other) noexcept {
-    std::swap(block_, other.block_);
+  oneshot_receiver& operator=(oneshot_receiver&& other) noexcept {
+    oneshot_receiver taken(std::move(other));
+    std::swap(block_, taken.block_);
     return *this;
   }
   ~oneshot_receiver() {

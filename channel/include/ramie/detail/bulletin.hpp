@@ -69,8 +69,14 @@ class poster_ref {
     if (board_ != nullptr) add_poster(*board_);
   }
   poster_ref(poster_ref&& other) noexcept = default;
-  poster_ref& operator=(poster_ref other) noexcept {
-    board_.swap(other.board_);
+  poster_ref& operator=(const poster_ref& other) noexcept {
+    poster_ref taken(other);
+    board_.swap(taken.board_);
+    return *this;
+  }
+  poster_ref& operator=(poster_ref&& other) noexcept {
+    poster_ref taken(std::move(other));
+    board_.swap(taken.board_);
     return *this;
   }
   ~poster_ref() {
@@ -97,9 +103,16 @@ class reader_ref {
     if (board_ != nullptr) add_reader(*board_);
   }
   reader_ref(reader_ref&& other) noexcept = default;
-  reader_ref& operator=(reader_ref other) noexcept {
-    std::swap(position, other.position);
-    board_.swap(other.board_);
+  reader_ref& operator=(const reader_ref& other) noexcept {
+    reader_ref taken(other);
+    std::swap(position, taken.position);
+    board_.swap(taken.board_);
+    return *this;
+  }
+  reader_ref& operator=(reader_ref&& other) noexcept {
+    reader_ref taken(std::move(other));
+    std::swap(position, taken.position);
+    board_.swap(taken.board_);
     return *this;
   }
   ~reader_ref() {

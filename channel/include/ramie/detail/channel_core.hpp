@@ -71,8 +71,14 @@ class channel_ref {
     if (core_ != nullptr) retain(*core_);
   }
   channel_ref(channel_ref&& other) noexcept : core_(std::exchange(other.core_, nullptr)) {}
-  channel_ref& operator=(channel_ref other) noexcept {
-    std::swap(core_, other.core_);
+  channel_ref& operator=(const channel_ref& other) noexcept {
+    channel_ref taken(other);
+    std::swap(core_, taken.core_);
+    return *this;
+  }
+  channel_ref& operator=(channel_ref&& other) noexcept {
+    channel_ref taken(std::move(other));
+    std::swap(core_, taken.core_);
     return *this;
   }
   ~channel_ref() {
