@@ -16,6 +16,7 @@
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/wait.hpp>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -84,8 +85,8 @@ class bulletin_core {
   }
   [[nodiscard]] bool closed() const noexcept { return closed_.get(); }
 
-  std::atomic<std::size_t> posters{0};
-  std::atomic<std::size_t> readers{0};
+  platform::atomic<std::size_t> posters{0};
+  platform::atomic<std::size_t> readers{0};
 
  private:
   mutable platform::spin_lock lock_;

@@ -189,7 +189,7 @@ class channel_core final : public waitable {
   void shelter_senders(element_ring& shelter, will_tell& later) noexcept;
   void refuse_receivers(will_tell& later) noexcept;
 
-  std::atomic<bool> closed_{false};  // written under the lock
+  platform::atomic<bool> closed_{false};  // written under the lock
   const bool quick_;                 // there is a buffer, and elements are words
   element_ring buffer_;
   wait_list receivers_;
@@ -200,9 +200,9 @@ class channel_core final : public waitable {
   std::exception_ptr why_closed_;  // set before closed_, read after
 
  public:
-  std::atomic<std::uint32_t> references{1};
-  std::atomic<std::uint32_t> sender_ends{0};
-  std::atomic<std::uint32_t> receiver_ends{0};
+  platform::atomic<std::uint32_t> references{1};
+  platform::atomic<std::uint32_t> sender_ends{0};
+  platform::atomic<std::uint32_t> receiver_ends{0};
 };
 
 template <class Step>

@@ -3,6 +3,7 @@
 
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 
@@ -10,7 +11,7 @@ namespace {
 
 // Leaked on purpose, like the cores: handles may be asked after static destructors have run.
 struct core_pool {
-  std::mutex mutex;
+  platform::mutex mutex;
   nursery_core* first = nullptr;
 };
 core_pool& pool() {

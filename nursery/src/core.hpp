@@ -33,6 +33,8 @@
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/live_count.hpp>
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "task_store.hpp"
 
@@ -52,7 +54,7 @@ struct recorded_failure {
 
 // What few nurseries need.
 struct nursery_more {
-  std::mutex mutex;  // failures, store, made
+  platform::mutex mutex;  // failures, store, made
   std::vector<recorded_failure> failures;
   task_store store;  // for descendants that spawn
   arena made;
@@ -65,22 +67,22 @@ struct nursery_core : cancel_scope {
   nursery_core() noexcept : cancel_scope(unopened{}) {}
 
   // The owner's, together.
-  std::atomic<std::uint64_t> life{1};
+  platform::atomic<std::uint64_t> life{1};
   platform::owned<fiber*> opened_by{nullptr};  // until the destructor; the scope's owner only until the join
   nursery_core* next_in_pool = nullptr;
   platform::owned<std::uint64_t> spawned_by_owner{0};
-  std::atomic<nursery_more*> more{nullptr};
-  std::atomic<std::uint32_t> visitors{0};
-  std::atomic<bool> has_results{false};  // some result will have to be destroyed
+  platform::atomic<nursery_more*> more{nullptr};
+  platform::atomic<std::uint32_t> visitors{0};
+  platform::atomic<bool> has_results{false};  // some result will have to be destroyed
   platform::owned<bool> joined{false};
   task_store store;
   live_count live;
 
   // Written by others.
   platform::spin_lock waiters_lock;
-  std::atomic<bool> asked_to_stop{false};
+  platform::atomic<bool> asked_to_stop{false};
   wait_list waiters;  // for single tasks, each node a keyed_waiter
-  std::atomic<std::uint64_t> spawned_by_descendants{0};
+  platform::atomic<std::uint64_t> spawned_by_descendants{0};
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
   [[nodiscard]] nursery_more& need_more();

@@ -2,12 +2,11 @@
 // Opening, joining, cancelling and ending a nursery.
 #include <ramie/nursery.hpp>
 
-#include <sched.h>
-
 #include <algorithm>
 
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/fence.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -142,7 +141,7 @@ void report_what_is_left(nursery_more& more) noexcept {
 RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
-  while (n.visitors.load(std::memory_order_acquire) != 0) ::sched_yield();              // 3
+  while (n.visitors.load(std::memory_order_acquire) != 0) platform::yield_thread();              // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
   n.store.clear(results);
   if (n.has_more() != nullptr) [[unlikely]]

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/platform/futex_parker.hpp>
-
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <ramie/platform/atomic.hpp>
 
 #include <ctime>
+
+#include <ramie/platform/futex.hpp>
 
 namespace ramie::platform {
 
 namespace {
-
-// Results are ignored on purpose: every return, spurious or not, re-reads the state.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* until) noexcept {
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, until, nullptr, FUTEX_BITSET_MATCH_ANY);
-}
 
 timespec to_timespec(time_point t) noexcept {
   const auto ns = t.time_since_epoch().count();
@@ -65,7 +59,7 @@ void futex_parker::unpark() noexcept {
   const auto address = &state_;
   if (state_.exchange(notified, std::memory_order_release) == parked) {
     // The owner may already be gone with its memory; waking an address nobody waits on is harmless.
-    ::syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    futex_wake_one(address);
   }
 }
 

@@ -12,6 +12,7 @@
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/overflow.hpp>
 #include <ramie/runtime/gate.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "sched/scheduler.hpp"
 #include "task/extras.hpp"
@@ -119,8 +120,8 @@ worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
 
 // How many calls of run() are under way.
 struct runtime::roots {
-  std::mutex mutex;
-  std::condition_variable none;
+  platform::mutex mutex;
+  platform::condition_variable none;
   unsigned count = 0;
 
   void enter() {

@@ -1,71 +1,58 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <explore/explorer.hpp>
 
+#include <cxxabi.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
-#include <ramie/platform/context.hpp>
+#include <explore/memory.hpp>
+
 #include <ramie/platform/fatal.hpp>
-#include <ramie/platform/fence.hpp>
+
+#include "execution.hpp"
 
 namespace explore {
 
 namespace platform = ramie::platform;
 
-namespace {
-
-constexpr std::size_t stack_bytes = 64 * 1024;
-constexpr int max_steps = 5'000;
-constexpr std::uint64_t none = ~std::uint64_t{0};
-
-struct thread {
-  std::function<void()> body;
-  platform::context at = nullptr;
-  std::unique_ptr<char[]> stack = std::make_unique<char[]>(stack_bytes);
-  bool ended = false;
-  std::uint64_t heard = 0;  // news when it last looked at anything
-  std::uint64_t waits_since = none;
-  std::function<bool()> condition;
-};
-
-struct choice {
-  unsigned taken;
-  unsigned options;
-};
-
-struct execution {
-  std::vector<thread> threads;
-  std::uint64_t news = 0;
-  std::size_t used = 0;  // threads of this scenario
-  std::size_t current = 0;
-  bool running = false;  // inside a thread: steps count
-  unsigned preemptions = 0;
-  unsigned bound = 0;
-  int steps = 0;
-  std::string failure;
-  std::vector<choice> trail;
-  std::size_t depth = 0;
-  platform::context home = nullptr;
-};
-
 execution now;
 
-unsigned choose(unsigned options) {
-  if (now.depth == now.trail.size()) now.trail.push_back({0, options});
-  return now.trail[now.depth++].taken;
+namespace {
+
+constexpr std::size_t stack_bytes = 256 * 1024;
+constexpr int max_steps = 20'000;
+std::vector<void**> carried_slots;
+
+// The two words of the C++ runtime behind exceptions: each thread of the model has its own.
+struct exception_words {
+  void* caught;
+  unsigned uncaught;
+};
+exception_words& exceptions() {
+  return *reinterpret_cast<exception_words*>(abi::__cxa_get_globals());
 }
 
-// Control passes to `home`, which decides; or, where nothing is to be decided, stays.
+// Control passes to `home`, which decides.
 void go_home() {
+  thread& self = now.self();
+  for (std::size_t i = 0; i < carried_slots.size(); ++i) self.carried[i] = *carried_slots[i];
+  const exception_words mine = exceptions();
   const auto landed = platform::jump(now.home, nullptr);
   now.home = landed.from;
+  exceptions() = mine;
+  for (std::size_t i = 0; i < carried_slots.size(); ++i) *carried_slots[i] = self.carried[i];
 }
 
 void thread_entry(platform::arrival landed) {
   now.home = landed.from;
-  now.threads[now.current].body();
-  now.threads[now.current].ended = true;
+  for (void** slot : carried_slots) *slot = nullptr;
+  exceptions() = {};
+  now.self().body();
+  now.self().ended = true;
+  changed();
   now.running = false;
   go_home();
   std::abort();
@@ -75,60 +62,64 @@ bool ready(const thread& t) {
   return !t.ended && t.waits_since != now.news && (!t.condition || t.condition());
 }
 
-std::vector<std::size_t> others_ready() {
-  std::vector<std::size_t> found;
-  for (std::size_t i = 0; i < now.used; ++i) {
-    if (i != now.current && ready(now.threads[i])) found.push_back(i);
-  }
-  return found;
-}
-
 void resume(std::size_t index) {
   now.current = index;
+  thread& t = now.self();
+  if (t.condition) {
+    now.learns = true;
+    (void)t.condition();
+    now.learns = false;
+  }
+  t.waits_since = no_news;
+  t.condition = nullptr;
   now.running = true;
-  now.threads[index].waits_since = none;
-  now.threads[index].condition = nullptr;
-  const auto landed = platform::jump(now.threads[index].at, nullptr);
-  now.threads[now.current].at = landed.from;
+  const auto landed = platform::jump(t.at, nullptr);
+  now.self().at = landed.from;
   now.running = false;
 }
 
-// One execution, along the trail and then by first choices.
-void execute(scenario& program) {
-  auto bodies = program.threads();
-  now.used = bodies.size();
-  while (now.threads.size() < now.used) now.threads.emplace_back();
-  for (std::size_t i = 0; i < now.used; ++i) {
-    thread& t = now.threads[i];
-    t.body = std::move(bodies[i]);
-    t.ended = false;
-    t.waits_since = none;
-    t.condition = nullptr;
-    t.at = platform::make_context(t.stack.get() + stack_bytes, stack_bytes, thread_entry);
+std::size_t add_thread(std::function<void()> body) {
+  if (now.used == now.threads.size()) {
+    now.threads.push_back(std::make_unique<thread>());
+    now.threads.back()->stack = std::make_unique<char[]>(stack_bytes);
   }
-  now.preemptions = 0;
+  if (now.weak && now.used == view::threads) fail("the scenario has more threads than the memory model keeps");
+  thread& t = *now.threads[now.used];
+  t.body = std::move(body);
+  t.ended = t.read_old_value = t.reads_newest = false;
+  t.waits_since = no_news;
+  t.condition = nullptr;
+  t.carried.assign(carried_slots.size(), nullptr);
+  t.sees = {};
+  t.at = platform::make_context(t.stack.get() + stack_bytes, stack_bytes, thread_entry);
+  return now.used++;
+}
+
+// The threads that can go on, the current one first. True: it can.
+bool collect_ready(std::vector<std::size_t>& found) {
+  found.clear();
+  const bool stays = now.current < now.used && ready(*now.threads[now.current]);
+  if (stays) found.push_back(now.current);
+  for (std::size_t i = 0; i < now.used; ++i) {
+    if (i != now.current && ready(*now.threads[i])) found.push_back(i);
+  }
+  return stays;
+}
+
+void execute(scenario& program) {
+  now.used = 0;
   now.steps = 0;
   now.news = 0;
-  now.depth = 0;
+  ++now.number;
+  forget_memory();
   now.failure.clear();
-  now.current = now.used;  // nobody
+  for (auto& body : program.threads()) (void)add_thread(std::move(body));
+  now.current = now.used;
+  static std::vector<std::size_t> found;
   for (;;) {
-    const bool can_stay = now.current < now.used && ready(now.threads[now.current]);
-    const auto others = others_ready();
-    if (!can_stay && others.empty()) break;
-    std::size_t next = now.current;
-    if (can_stay) {
-      if (!others.empty() && now.preemptions < now.bound) {
-        const auto c = choose(static_cast<unsigned>(others.size() + 1));
-        if (c != 0) {
-          next = others[c - 1];
-          ++now.preemptions;
-        }
-      }
-    } else {
-      next = others[others.size() == 1 ? 0 : choose(static_cast<unsigned>(others.size()))];
-    }
-    resume(next);
+    const bool stays = collect_ready(found);
+    if (found.empty()) break;
+    resume(found.size() == 1 ? found[0] : now.choices->next_thread(found, stays));
     if (!now.failure.empty()) return;
     if (++now.steps > max_steps) {
       now.failure = "no end in sight: livelock";
@@ -136,20 +127,9 @@ void execute(scenario& program) {
     }
   }
   for (std::size_t i = 0; i < now.used; ++i) {
-    if (!now.threads[i].ended) {
-      now.failure = "everybody waits: a wake was lost";
-      return;
-    }
+    if (!now.threads[i]->ended) now.failure = "everybody waits: a wake was lost";
   }
-  program.check();
-}
-
-bool advance_trail() {
-  while (!now.trail.empty()) {
-    if (++now.trail.back().taken < now.trail.back().options) return true;
-    now.trail.pop_back();
-  }
-  return false;
+  if (now.failure.empty()) program.check();
 }
 
 }  // namespace
@@ -157,7 +137,7 @@ bool advance_trail() {
 void step() noexcept {
   if (!now.running) return;
   go_home();
-  now.threads[now.current].heard = now.news;
+  now.self().heard = now.news;
 }
 
 void touched_after_its_end() noexcept {
@@ -169,15 +149,40 @@ void changed() noexcept {
 }
 
 void until(std::function<bool()> holds) noexcept {
-  now.threads[now.current].condition = std::move(holds);
+  now.self().condition = std::move(holds);
   go_home();
+  now.self().heard = now.news;
 }
 
+// A thread that has read an old value will see the newest sooner or later: now.
 void pause() noexcept {
   if (!now.running) return;
-  thread& self = now.threads[now.current];
+  thread& self = now.self();
+  if (self.read_old_value) {
+    self.read_old_value = false;
+    self.reads_newest = true;
+    return;
+  }
+  self.reads_newest = false;
   self.waits_since = self.heard;
   if (now.news == self.heard) go_home();
+  self.heard = now.news;
+}
+
+std::size_t start_thread(std::function<void()> body) {
+  const auto number = add_thread(std::move(body));
+  inherit_views(number);
+  changed();
+  return number;
+}
+
+void join_thread(std::size_t number) noexcept {
+  until([number] { return now.threads[number]->ended; });
+  learn_from(number);
+}
+
+void carry(void** slot) {
+  carried_slots.push_back(slot);
 }
 
 void fail(const char* what) noexcept {
@@ -186,7 +191,7 @@ void fail(const char* what) noexcept {
     now.running = false;
     go_home();  // the execution ends here; this stack is never resumed
   }
-  std::printf("FAILED outside a thread: %s\n", what);
+  std::printf("FAILED outside a thread: %s\n", now.failure.c_str());
   std::exit(1);
 }
 
@@ -196,30 +201,29 @@ void require(bool claim, const char* what) noexcept {
   if (now.failure.empty()) now.failure = what;
 }
 
-report run(const std::function<std::unique_ptr<scenario>()>& make, limits within) {
+report run(const scenario_maker& make, const limits& within) {
   report result;
-  now.trail.clear();
-  now.bound = within.preemptions;
-  do {
+  now.choices = decide(within);
+  now.weak = within.stale != 0;
+  now.membarrier = within.membarrier;
+  while (now.choices->begin()) {
     now.running = false;
     const auto program = make();
     execute(*program);
     ++result.executions;
     if (!now.failure.empty()) {
       result.failure = now.failure;
-      for (std::size_t i = 0; i < now.depth; ++i) result.trail += static_cast<char>('0' + now.trail[i].taken);
+      result.replay = now.choices->replay();
       return result;
     }
-    now.trail.resize(now.depth);
     if (result.executions >= within.executions) return result;
-  } while (advance_trail());
+  }
   result.exhausted = true;
   return result;
 }
 
 }  // namespace explore
 
-// What the leaf headers need of the platform, in the model's terms.
 namespace ramie::platform {
 
 void fatal(const char* format, ...) noexcept {
@@ -230,10 +234,5 @@ void fatal(const char* format, ...) noexcept {
   va_end(args);
   explore::fail(text);
 }
-
-namespace detail {
-constinit bool membarrier_granted = false;
-void membarrier_all_threads() noexcept {}
-}  // namespace detail
 
 }  // namespace ramie::platform

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <sched.h>
-
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -8,6 +6,8 @@
 #include <string>
 
 #include <ramie/error.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -57,7 +57,7 @@ void cancel_scope::close() noexcept {
     scope_list::remove(*this);
     linked_.store(false, std::memory_order_relaxed);
   }
-  while (pins_.load(std::memory_order_acquire) != 0) ::sched_yield();  // a sweep is looking at us
+  while (pins_.load(std::memory_order_acquire) != 0) platform::yield_thread();  // a sweep is looking at us
   if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
   stop_ = nullptr;  // no sweep can find us any more
   owner_ = nullptr;
@@ -115,7 +115,7 @@ bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, canc
   reason_ = std::move(shared);
   requested_.store(true, std::memory_order_release);                 // 1
   scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  platform::full_fence();
   sweep(to_stop);  // 3
   return true;
 }

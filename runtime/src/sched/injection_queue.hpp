@@ -15,6 +15,7 @@
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/runtime/constants.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 
@@ -82,10 +83,10 @@ class injection_queue {
     if (waiting_outside_ != 0 && size() < global_queue_soft_capacity) room_.notify_all();
   }
 
-  std::mutex mutex_;
+  platform::mutex mutex_;
   T* first_ = nullptr;
   T* last_ = nullptr;
-  std::condition_variable room_;
+  platform::condition_variable room_;
   std::uint32_t waiting_outside_ = 0;
   platform::atomic<std::size_t> length_{0};
   platform::owned<std::uint64_t> over_mark_{0};

@@ -16,7 +16,7 @@ void monitor::wake() noexcept {
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!started_) {
       try {
-        thread_ = std::thread([this] { run(); });
+        thread_ = platform::thread([this] { run(); });
         started_ = true;
       } catch (...) {
         sched_.idle.set_monitor_asleep();  // no thread to be had now; the next producer tries again

@@ -20,6 +20,7 @@
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/stats.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 
@@ -46,9 +47,9 @@ class monitor {
 
   scheduler& sched_;
   platform::thread_parker parker_;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;  // started by the first wake, under start_mutex_
-  std::mutex start_mutex_;
+  platform::atomic<bool> stopping_{false};
+  platform::thread thread_;  // started by the first wake, under start_mutex_
+  platform::mutex start_mutex_;
   bool started_ = false;
 
   using count = platform::owned<std::uint64_t>;

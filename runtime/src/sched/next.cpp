@@ -4,11 +4,10 @@
 // Order: the injection queue when its turn has come (before the local queues, or a busy worker would
 // starve it); the LIFO slot, three times a tick while others wait in the ring; the ring, oldest first; the
 // injection queue; theft of half of somebody's ring; sleep.
-#include <sched.h>
-
 #include <algorithm>
 
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "hot.hpp"
 
@@ -85,7 +84,7 @@ fiber* scheduler::next_in_chaos(worker& w) noexcept {
     if (!moved && live.load(std::memory_order_relaxed) > 1 && clock.now() < give_up) {
       injection.put(f);
       signal(&w);
-      ::sched_yield();
+      platform::yield_thread();
       continue;
     }
     if (moved && f->last_worker != 0) w.count.migrations.add(1);

@@ -11,6 +11,7 @@
 #include <ramie/error.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "scheduler.hpp"
 
@@ -68,7 +69,7 @@ scheduler::scheduler(const options& wanted)
 
 scheduler::~scheduler() {
   // A plain thread may still be signalling for a fiber that has long ended.
-  while (outside_in_flight.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+  while (outside_in_flight.load(std::memory_order_acquire) != 0) platform::yield_thread();
   watcher.stop();
   deadlines.stop();
   {
@@ -126,7 +127,7 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
     if (w.thread.joinable()) w.thread.join();  // a retired predecessor, at its very end
     w.searching.set(true);
     w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-    w.thread = std::thread([&w] { thread_main(w); });
+    w.thread = platform::thread([&w] { thread_main(w); });
     live.fetch_add(1, std::memory_order_seq_cst);
     return true;
   } catch (...) {  // no thread, or no memory to make one

@@ -20,6 +20,8 @@
 #include <ramie/platform/stack_pool.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/stats.hpp>
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "../time/timekeeper.hpp"
 #include "idle_set.hpp"
@@ -112,28 +114,28 @@ class scheduler {
   const std::uint64_t seed;
 
   // Read by all, written rarely.
-  alignas(platform::cache_line) std::atomic<std::uint64_t> cancel_epoch{0};
-  std::atomic<std::uint32_t> live{0};     // workers with a thread that are not draining
-  std::atomic<std::uint32_t> stalled{0};  // of those, marked stalled
+  alignas(platform::cache_line) platform::atomic<std::uint64_t> cancel_epoch{0};
+  platform::atomic<std::uint32_t> live{0};     // workers with a thread that are not draining
+  platform::atomic<std::uint32_t> stalled{0};  // of those, marked stalled
 
   // Written by all.
   alignas(platform::cache_line) idle_set idle;
   alignas(platform::cache_line) injection_queue<fiber> injection;
-  std::atomic<std::uint64_t> enqueued_outside{0};
-  std::atomic<std::uint32_t> outside_in_flight{0};
+  platform::atomic<std::uint64_t> enqueued_outside{0};
+  platform::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::stack_pool stacks;
   frame_pool frames{this};
   std::vector<std::unique_ptr<worker>> workers;
-  std::mutex cancel_mutex;  // one sweep at a time
-  std::mutex link_mutex;    // one scope at a time links itself to its ancestors
+  platform::mutex cancel_mutex;  // one sweep at a time
+  platform::mutex link_mutex;    // one scope at a time links itself to its ancestors
   // For cancellations that can't even afford to say why.
   const std::shared_ptr<const cancel_reason> unexplained = std::make_shared<const cancel_reason>();
   cancel_scope root_scope;
   monitor watcher;
   timekeeper deadlines;
 
-  std::atomic<std::uint64_t> retired_workers{0};
+  platform::atomic<std::uint64_t> retired_workers{0};
 
  private:
   friend class monitor;
@@ -167,8 +169,8 @@ class scheduler {
   [[nodiscard]] static platform::stack_block* take_stack(worker& w, std::uint8_t size_class) noexcept;
   static void keep_spare(worker& w, platform::stack_block& stack) noexcept;
 
-  std::mutex roster_mutex_;
-  std::mutex first_worker_mutex_;
+  platform::mutex roster_mutex_;
+  platform::mutex first_worker_mutex_;
   bool stopping_ = false;
 };
 

@@ -26,6 +26,8 @@
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/here.hpp>
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "../task/frame_pool.hpp"
 #include "counters.hpp"
@@ -87,7 +89,7 @@ struct shed_to_injection {
 
 class alignas(platform::cache_line) worker : public worker_desk, public platform::thread_anchor {
  public:
-  worker(scheduler& of, const std::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
+  worker(scheduler& of, const platform::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
       : sched(of), index(slot), random(seed) {
     runs_in = &of;
     cancel_epoch = &epoch;
@@ -127,14 +129,14 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   alignas(platform::cache_line) lifo_slot<fiber> newest;
   alignas(platform::cache_line) deque<fiber> ring;
   alignas(platform::cache_line) platform::thread_parker parker;
-  std::atomic<worker_state> state{worker_state::dead};
+  platform::atomic<worker_state> state{worker_state::dead};
   // Set by the monitor (stalled), by shutdown (stop) and for good in chaos mode; looked at on every poll:
   // if it is not zero, the way is through the loop, where the owner acts on it.
-  std::atomic<std::uint32_t> attention{0};
+  platform::atomic<std::uint32_t> attention{0};
   std::uint64_t polls_at_last_look = 0;  // monitor only
 
   platform::stack_block native;  // the thread's own stack
-  std::thread thread;            // under the scheduler's roster mutex
+  platform::thread thread;            // under the scheduler's roster mutex
 
   static constexpr std::uint32_t stalled = 1;
   static constexpr std::uint32_t stop = 2;

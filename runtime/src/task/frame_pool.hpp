@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ramie/platform/big_memory.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "frame.hpp"
 
@@ -53,7 +54,7 @@ class frame_pool {
   [[nodiscard]] slab* room_for_slab();
 
   scheduler* const owner_;
-  mutable std::mutex mutex_;
+  mutable platform::mutex mutex_;
   // A pool that has filled a huge page grows by huge pages, slab by slab. Frames need no destructor.
   std::vector<std::unique_ptr<slab>> slabs_;
   std::vector<std::unique_ptr<slab, page_release>> pages_;

@@ -3,6 +3,7 @@
 
 #include <ramie/clock.hpp>
 #include <ramie/timeout.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "../sched/scheduler.hpp"
 
@@ -31,7 +32,7 @@ void timekeeper::stop() noexcept {
 
 void timekeeper::add(deadline_entry& entry) {
   std::unique_lock hold(mutex_);
-  if (manual_ == nullptr && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::thread([this] { run(); });
   heap_.push_back(&entry);
   put(heap_.size() - 1, entry);
   sift_up(entry.at);
@@ -83,7 +84,7 @@ void timekeeper::run() noexcept {
   }
 }
 
-void timekeeper::carry_out_due(std::unique_lock<std::mutex>& hold) noexcept {
+void timekeeper::carry_out_due(std::unique_lock<platform::mutex>& hold) noexcept {
   while (!heap_.empty() && heap_.front()->when <= clock_.now()) {
     deadline_entry& due = *heap_.front();
     due.at = deadline_entry::none;

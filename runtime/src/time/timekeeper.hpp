@@ -16,6 +16,7 @@
 
 #include <ramie/platform/clock.hpp>
 #include <ramie/runtime/deadline.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 
@@ -39,17 +40,17 @@ class timekeeper final : platform::clock_listener {
  private:
   void time_passed() noexcept override;
   void run() noexcept;
-  void carry_out_due(std::unique_lock<std::mutex>& hold) noexcept;
+  void carry_out_due(std::unique_lock<platform::mutex>& hold) noexcept;
   void sift_up(std::size_t at) noexcept;
   void sift_down(std::size_t at) noexcept;
   void put(std::size_t at, deadline_entry& entry) noexcept;
 
   platform::virtual_clock* const manual_;
   const platform::clock_source& clock_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  platform::mutex mutex_;
+  platform::condition_variable changed_;
   std::vector<deadline_entry*> heap_;
-  std::thread thread_;
+  platform::thread thread_;
   bool stopping_ = false;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "../sched/worker.hpp"
 
@@ -16,7 +17,7 @@ namespace ramie::detail {
 namespace {
 
 struct proxy_pool {
-  std::mutex mutex;
+  platform::mutex mutex;
   std::vector<proxy_fiber*> idle;
 };
 

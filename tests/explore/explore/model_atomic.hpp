@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
-// The atomic of the model build: every operation first lets the explorer decide who goes on.
-// Sequentially consistent: orders are accepted and not weakened.
+// The atomic of the model build: every operation goes through the explorer (memory.hpp).
 #pragma once
 
-#include <atomic>
+#include <cstring>
+
+#include <explore/memory.hpp>
 
 namespace explore {
 
-// A scheduling point before a load, or before a change that may follow.
-void step() noexcept;
-// A value has changed: whoever waits for news may look again.
-void changed() noexcept;
-// Ends the execution as a failure.
-[[noreturn]] void touched_after_its_end() noexcept;
-
 template <class T>
 class model_atomic {
+  static_assert(sizeof(T) <= sizeof(std::uint64_t));
+  using order = std::memory_order;
+  static constexpr order strongest = std::memory_order_seq_cst;
+
  public:
   constexpr model_atomic() noexcept = default;
   constexpr model_atomic(T v) noexcept : value_(v) {}
@@ -23,49 +21,79 @@ class model_atomic {
   model_atomic(const model_atomic&) = delete;
   model_atomic& operator=(const model_atomic&) = delete;
 
-  T load(std::memory_order = std::memory_order_seq_cst) const noexcept {
+  T load(order o = strongest) const noexcept {
     look();
-    return value_;
+    return from_bits(explore::load(where_, to_bits(value_), o, false));
   }
-  void store(T v, std::memory_order = std::memory_order_seq_cst) noexcept {
+  void store(T v, order o = strongest) noexcept {
     look();
+    explore::store(where_, to_bits(value_), to_bits(v), o);
     set(v);
   }
-  T exchange(T v, std::memory_order = std::memory_order_seq_cst) noexcept {
-    return change([v](T) { return v; });
+  T exchange(T v, order o = strongest) noexcept {
+    return change([v](T) { return v; }, o);
   }
-  T fetch_add(T d, std::memory_order = std::memory_order_seq_cst) noexcept {
-    return change([d](T old) { return static_cast<T>(old + d); });
+  T fetch_add(T d, order o = strongest) noexcept {
+    return change([d](T old) { return static_cast<T>(old + d); }, o);
   }
-  T fetch_sub(T d, std::memory_order = std::memory_order_seq_cst) noexcept {
-    return change([d](T old) { return static_cast<T>(old - d); });
+  T fetch_sub(T d, order o = strongest) noexcept {
+    return change([d](T old) { return static_cast<T>(old - d); }, o);
   }
-  T fetch_or(T d, std::memory_order = std::memory_order_seq_cst) noexcept {
-    return change([d](T old) { return static_cast<T>(old | d); });
+  T fetch_or(T d, order o = strongest) noexcept {
+    return change([d](T old) { return static_cast<T>(old | d); }, o);
   }
-  T fetch_and(T d, std::memory_order = std::memory_order_seq_cst) noexcept {
-    return change([d](T old) { return static_cast<T>(old & d); });
+  T fetch_and(T d, order o = strongest) noexcept {
+    return change([d](T old) { return static_cast<T>(old & d); }, o);
   }
-  bool compare_exchange_strong(T& expected, T desired, std::memory_order = std::memory_order_seq_cst,
-                               std::memory_order = std::memory_order_seq_cst) noexcept {
+  bool compare_exchange_strong(T& expected, T desired, order success, order failure) noexcept {
     look();
-    if (value_ == expected) {
-      set(desired);
-      return true;
+    if (value_ != expected) {
+      look_at_newest(where_, to_bits(value_), failure);
+      expected = value_;
+      return false;
     }
-    expected = value_;
-    return false;
+    replace(where_, to_bits(value_), to_bits(desired), success);
+    set(desired);
+    return true;
   }
-  bool compare_exchange_weak(T& expected, T desired, std::memory_order a = std::memory_order_seq_cst,
-                             std::memory_order b = std::memory_order_seq_cst) noexcept {
-    return compare_exchange_strong(expected, desired, a, b);
+  bool compare_exchange_strong(T& expected, T desired, order o = strongest) noexcept {
+    return compare_exchange_strong(expected, desired, o, o);
+  }
+  bool compare_exchange_weak(T& expected, T desired, order success, order failure) noexcept {
+    return compare_exchange_strong(expected, desired, success, failure);
+  }
+  bool compare_exchange_weak(T& expected, T desired, order o = strongest) noexcept {
+    return compare_exchange_strong(expected, desired, o, o);
+  }
+
+  // Without a scheduling point, for fields with one owner at a time: what must be ordered by something else shows when
+  // it is not.
+  T quiet_load() const noexcept {
+    if (!alive_) touched_after_its_end();
+    return from_bits(explore::load(where_, to_bits(value_), std::memory_order_relaxed, true));
+  }
+  void quiet_store(T v) noexcept {
+    if (!alive_) touched_after_its_end();
+    explore::store(where_, to_bits(value_), to_bits(v), std::memory_order_relaxed);
+    set(v);
   }
 
  private:
+  static std::uint64_t to_bits(T v) noexcept {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, &v, sizeof v);
+    return bits;
+  }
+  static T from_bits(std::uint64_t bits) noexcept {
+    T v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v;
+  }
   template <class Change>
-  T change(Change f) noexcept {
+  T change(Change f, order o) noexcept {
     look();
     const T old = value_;
+    replace(where_, to_bits(old), to_bits(f(old)), o);
     set(f(old));
     return old;
   }
@@ -78,7 +106,8 @@ class model_atomic {
     value_ = v;
   }
 
-  T value_{};
+  T value_{};  // the newest
+  mutable location where_;
   volatile bool alive_ = true;  // scenarios keep the memory of what they destroy
 };
 

@@ -11,7 +11,19 @@
 namespace ramie::platform {
 template <class T>
 using atomic = explore::model_atomic<T>;
+
+// No scheduling point: its owner is ordered by something else, and if it is not, it may read an old value.
+namespace detail {
+template <class T>
+T read_owned(const atomic<T>& a) noexcept {
+  return a.quiet_load();
 }
+template <class T>
+void write_owned(atomic<T>& a, T v) noexcept {
+  a.quiet_store(v);
+}
+}  // namespace detail
+}  // namespace ramie::platform
 
 #else
 
@@ -20,7 +32,18 @@ using atomic = explore::model_atomic<T>;
 namespace ramie::platform {
 template <class T>
 using atomic = std::atomic<T>;
+
+namespace detail {
+template <class T>
+T read_owned(const atomic<T>& a) noexcept {
+  return a.load(std::memory_order_relaxed);
 }
+template <class T>
+void write_owned(atomic<T>& a, T v) noexcept {
+  a.store(v, std::memory_order_relaxed);
+}
+}  // namespace detail
+}  // namespace ramie::platform
 
 #endif
 
@@ -36,12 +59,12 @@ class owned {
   owned(const owned&) = delete;
   owned& operator=(const owned&) = delete;
 
-  T get() const noexcept { return value_.load(std::memory_order_relaxed); }
-  void set(T v) noexcept { value_.store(v, std::memory_order_relaxed); }
+  T get() const noexcept { return detail::read_owned(value_); }
+  void set(T v) noexcept { detail::write_owned(value_, v); }
   void add(T d) noexcept { set(static_cast<T>(get() + d)); }
 
  private:
-  std::atomic<T> value_{};
+  atomic<T> value_{};
 };
 
 }  // namespace ramie::platform

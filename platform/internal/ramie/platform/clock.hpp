@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::platform {
 
@@ -48,9 +49,9 @@ class virtual_clock final : public clock_source {
   void unsubscribe(clock_listener& listener) noexcept;
 
  private:
-  std::mutex mutex_;
+  mutex mutex_;
   std::vector<clock_listener*> listeners_;
-  std::atomic<std::int64_t> elapsed_{0};
+  atomic<std::int64_t> elapsed_{0};
 };
 
 }  // namespace ramie::platform

@@ -10,31 +10,51 @@
 // and not both loads miss the other's store. Where the kernel grants membarrier(2), light_fence is a
 // compiler barrier and heavy_fence interrupts every running thread of the process; elsewhere both
 // are full fences. choose_fences() decides once, before there is anything to order.
+//
+// full_fence() orders by itself, against another full fence or a seq_cst RMW.
 #pragma once
 
-#include <atomic>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::platform {
+
+// Idempotent; any thread. Until it has been called both fences are full.
+void choose_fences() noexcept;
+
+#if defined(RAMIE_MODEL)
+
+inline void full_fence() noexcept {
+  explore::fence(std::memory_order_seq_cst);
+}
+inline void light_fence() noexcept {
+  explore::light_fence();
+}
+inline void heavy_fence() noexcept {
+  explore::heavy_fence();
+}
+
+#else
 
 namespace detail {
 extern constinit bool membarrier_granted;
 void membarrier_all_threads() noexcept;
 }  // namespace detail
 
-// Idempotent; any thread. Until it has been called both fences are full.
-void choose_fences() noexcept;
-
+inline void full_fence() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 inline void light_fence() noexcept {
   if (detail::membarrier_granted) [[likely]] {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   } else {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    full_fence();
   }
 }
-
 inline void heavy_fence() noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  full_fence();
   if (detail::membarrier_granted) detail::membarrier_all_threads();
 }
+
+#endif
 
 }  // namespace ramie::platform

@@ -21,7 +21,7 @@ class futex_parker {
   [[nodiscard]] bool announce() noexcept;
   void consume() noexcept;
 
-  std::atomic<std::uint32_t> state_{unparked};
+  atomic<std::uint32_t> state_{unparked};
 };
 
 }  // namespace ramie::platform

@@ -4,10 +4,9 @@
 // holder that is preempted costs its waiters their time slice, not a spin: they yield the thread.
 #pragma once
 
-#include <sched.h>
-
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::platform {
 
@@ -16,7 +15,7 @@ class backoff {
  public:
   void wait() noexcept {
     if (spins_ == spins_before_yield) {
-      ::sched_yield();
+      yield_thread();
     } else {
       ++spins_;
       cpu_pause();

@@ -28,6 +28,8 @@
 #include <vector>
 
 #include <ramie/platform/context.hpp>
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 
 namespace ramie::platform {
 
@@ -98,10 +100,10 @@ class stack_pool {
 
   const entry_function entry_;
   const std::size_t hot_limit_;
-  mutable std::mutex mutex_;
+  mutable mutex mutex_;
   bool guard_by_madvise_;
   shelf shelves_[stack_class_count];
-  std::atomic<bool> trim_wanted_{false};
+  atomic<bool> trim_wanted_{false};
   std::size_t slots_ = 0;
   std::size_t taken_ = 0;
   std::size_t trimmed_ = 0;

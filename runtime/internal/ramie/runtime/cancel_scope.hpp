@@ -37,6 +37,7 @@
 #include <ramie/cancel.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/here.hpp>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -159,14 +160,14 @@ class cancel_scope : private scope_link {
   cancel_scope* parent_ = nullptr;
   fiber* owner_ = nullptr;
   role role_ = role::ordinary;
-  std::atomic<bool> requested_{false};
-  std::atomic<bool> linked_{false};
-  std::atomic<bool> over_{false};  // end_early
+  platform::atomic<bool> requested_{false};
+  platform::atomic<bool> linked_{false};
+  platform::atomic<bool> over_{false};  // end_early
   bool owner_told_ = false;
   std::uint32_t depth_ = 0;
-  std::atomic<std::uint32_t> pins_{0};
+  platform::atomic<std::uint32_t> pins_{0};
   platform::spin_lock lock_;
-  std::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
+  platform::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
   cancel_scope* sweep_next_ = nullptr;                      // worklist of the one sweep at a time
   cancel_scope* link_below_ = nullptr;                      // worklist of the one linker at a time
   std::stop_source* stop_ = nullptr;                        // under the cancel mutex

@@ -9,6 +9,7 @@
 #include <ramie/source_location.hpp>
 
 #include <ramie/runtime/wait.hpp>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -26,7 +27,7 @@ struct deadline_entry {
 struct wake_up : deadline_entry {
   explicit wake_up(std::chrono::steady_clock::time_point at_time) noexcept { when = at_time; }
   waker who;                      // of the wait, under the timekeeper's lock
-  std::atomic<bool> rang{false};  // the time has come
+  platform::atomic<bool> rang{false};  // the time has come
 };
 
 // In the scope's runtime. A time that has passed cancels at once. add throws std::bad_alloc or

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+// The one alias for threads and what they block on, beside atomic.hpp: a model build swaps both, and the explorer
+// decides who runs.
+#pragma once
+
+#if defined(RAMIE_MODEL)
+
+#include <explore/model_thread.hpp>
+
+namespace ramie::platform {
+using explore::condition_variable;
+using explore::mutex;
+using explore::thread;
+using explore::yield_thread;
+}  // namespace ramie::platform
+
+#else
+
+#include <sched.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace ramie::platform {
+using std::condition_variable;
+using std::mutex;
+using std::thread;
+// The rest of the time slice is for others.
+inline void yield_thread() noexcept {
+  ::sched_yield();
+}
+}  // namespace ramie::platform
+
+#endif

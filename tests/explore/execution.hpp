@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+// One execution, as the explorer and its memory model share it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <explore/explorer.hpp>
+
+#include <ramie/platform/context.hpp>
+
+#include "strategies.hpp"
+
+namespace explore {
+
+// For every location the oldest store that may still be read. The first entries are not locations but the threads'
+// own clocks, for plain variables. Signed, because processors compare eight of those at once.
+struct view {
+  static constexpr std::size_t threads = 8;
+  static constexpr std::size_t size = 128;
+  alignas(16) std::array<std::int16_t, size> oldest{};
+
+  void learn(const view& other) noexcept {
+    for (std::size_t i = 0; i < size; ++i) oldest[i] = oldest[i] < other.oldest[i] ? other.oldest[i] : oldest[i];
+  }
+};
+
+struct thread_views {
+  view now, acquirable, released;
+};
+
+struct thread {
+  std::function<void()> body;
+  ramie::platform::context at = nullptr;
+  std::unique_ptr<char[]> stack;
+  bool ended = false;
+  std::uint64_t heard = 0;  // news when it last looked at anything
+  std::uint64_t waits_since = 0;
+  std::function<bool()> condition;
+  bool read_old_value = false;  // since its last pause
+  bool reads_newest = false;    // until its next pause
+  std::vector<void*> carried;
+  thread_views sees;
+};
+
+struct execution {
+  std::vector<std::unique_ptr<thread>> threads;
+  std::size_t used = 0;     // threads of this scenario
+  std::size_t current = 0;  // used: nobody
+  bool running = false;     // inside a thread: steps count
+  std::uint64_t news = 0;
+  int steps = 0;
+  std::string failure;
+  ramie::platform::context home = nullptr;
+
+  std::uint32_t number = 0;  // of the execution
+  bool weak = false;
+  bool membarrier = true;
+  bool learns = false;  // a condition is evaluated on behalf of `current`, which must see what it sees
+  std::unique_ptr<decisions> choices;
+
+  [[nodiscard]] thread& self() noexcept { return *threads[current]; }
+};
+
+inline constexpr std::uint64_t no_news = ~std::uint64_t{0};
+extern execution now;
+
+// memory.cpp
+void forget_memory() noexcept;
+void inherit_views(std::size_t child) noexcept;  // it has seen what `current` has seen
+void learn_from(std::size_t ended) noexcept;
+
+}  // namespace explore
