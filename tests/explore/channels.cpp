@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "channels.hpp"
-
 #include <core.hpp>
+#include <explore/memory.hpp>
 
 #include "fibers.hpp"
+#include "scenarios.hpp"
 
 // What the core asks of the runtime. Everybody is a plain thread here, so that the lock is a spin lock; the granted
 // lock has a scenario of its own.
@@ -50,17 +50,21 @@ class lock_scenario final : public scenario {
       require(!taken_, "two are inside");
       taken_ = true;
       step();
-      ++counted_;
+      counted_ = counted_ + 1;
       taken_ = false;
     }
   }
   lock_party parties_[2] = {{this, 0}, {this, 1}};
   biased_lock lock_;
-  bool taken_ = false;
-  int counted_ = 0;
+  plain<bool> taken_{false};
+  plain<int> counted_{0};
 };
 
-constexpr element_ops ints{sizeof(int), alignof(int), nullptr, nullptr, nullptr};
+// Elements whose moves must be ordered after what made them, and before what looks at them.
+using element = plain<int>;
+constexpr element_ops ints{sizeof(element), alignof(element), [](void* slot, void* from) { new (slot) element(*static_cast<element*>(from)); },
+                           [](void* landing, void* from) { *static_cast<element*>(landing) = static_cast<element*>(from)->get(); },
+                           [](void* slot) noexcept { static_cast<element*>(slot)->set(-2); }};
 
 // Fibers that send and receive once each, perhaps somebody who closes, or who wakes for nothing. What was sent is
 // received or still there, in the order of each sender; nobody is left waiting.
@@ -73,7 +77,7 @@ class channel_scenario final : public scenario {
   explicit channel_scenario(plan p) : plan_(p), core_(ints, slots_, static_cast<std::size_t>(p.capacity)) {
     for (int i = 0; i < p.filled; ++i) {
       will_tell nobody;
-      int value = 100 + i;
+      element value(100 + i);
       require(core_.try_send(&value, nobody) == meeting::done, "the buffer has no room");
     }
   }
@@ -100,14 +104,14 @@ class channel_scenario final : public scenario {
     for (int i = 0; i < plan_.receivers; ++i) {
       if (got_[i] >= 0) count(got_[i]);
     }
-    for (int value = 0;;) {
+    for (element value(0);;) {
       will_tell nobody;
       const meeting how = core_.try_recv(&value, nobody);
       if (how != meeting::done) {
         require((how == meeting::closed) == plan_.closed, "open after a close");
         break;
       }
-      count(value);
+      count(value.get());
     }
     require(filled == plan_.filled, "an element of the buffer is lost");
     for (int i = 0; i < plan_.senders; ++i) {
@@ -118,21 +122,21 @@ class channel_scenario final : public scenario {
 
  private:
   void send(int i) {
-    int value = i;
+    element value(i);
     channel_waiter node(&value, true);
     sender_[i].wait(core_, node);
     sent_[i] = node.how();
   }
   void receive(int i) {
-    int value = -1;
+    element value(-1);
     channel_waiter node(&value, false);
     receiver_[i].wait(core_, node);
     require(node.how() != meeting::none, "a receive has no outcome");
-    got_[i] = node.how() == meeting::done ? value : -1;
+    got_[i] = node.how() == meeting::done ? value.get() : -1;
   }
 
   const plan plan_;
-  alignas(8) int slots_[4] = {};
+  alignas(element) std::byte slots_[4 * sizeof(element)] = {};
   channel_core core_;
   fiber sender_[2], receiver_[2];
   meeting sent_[2] = {};
@@ -141,26 +145,18 @@ class channel_scenario final : public scenario {
 
 }  // namespace
 
-std::unique_ptr<scenario> granted_lock() {
-  return std::make_unique<lock_scenario>();
-}
-std::unique_ptr<scenario> channel_meets_close() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1});
-}
-std::unique_ptr<scenario> channel_makes_room() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 2, 1});
-}
-std::unique_ptr<scenario> channel_meeting() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1, false});
-}
-std::unique_ptr<scenario> channel_moves_up() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 1, 1, false});
-}
-std::unique_ptr<scenario> channel_sender_disturbed() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{1, 1, 1, 1, true, true, false});
-}
-std::unique_ptr<scenario> channel_receiver_disturbed() {
-  return std::make_unique<channel_scenario>(channel_scenario::plan{0, 0, 1, 1, true, false, true});
+list channel_scenarios() {
+  using plan = channel_scenario::plan;
+  const auto with = [](plan p) { return [p] { return std::make_unique<channel_scenario>(p); }; };
+  return {
+      {"granted_lock", [] { return std::make_unique<lock_scenario>(); }, 3, 2, 1},
+      {"channel_meets_close", with(plan{0, 0, 1, 1}), 3, 2, 1},
+      {"channel_meeting", with(plan{0, 0, 1, 1, false}), 3, 3, 1},
+      {"channel_moves_up", with(plan{1, 1, 1, 1, false}), 3, 2, 1},
+      {"channel_makes_room", with(plan{1, 1, 2, 1}), 2, 1, 1},
+      {"channel_sender_disturbed", with(plan{1, 1, 1, 1, true, true, false}), 2, 1, 1},
+      {"channel_receiver_disturbed", with(plan{0, 0, 1, 1, true, false, true}), 2, 1, 1},
+  };
 }
 
 }  // namespace explore

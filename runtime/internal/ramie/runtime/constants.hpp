@@ -12,9 +12,14 @@ using namespace std::chrono_literals;
 
 // Local queue and its overflow.
 #if defined(RAMIE_MODEL)
-inline constexpr std::uint32_t ring_capacity = 4;  // small enough to explore every wrap
+// Small enough to explore every wrap.
+inline constexpr std::uint32_t ring_capacity = 4;
+inline constexpr std::size_t global_queue_soft_capacity = 3;
+inline constexpr int idle_spin_rounds = 2;
 #else
 inline constexpr std::uint32_t ring_capacity = 256;
+inline constexpr std::size_t global_queue_soft_capacity = 65'536;
+inline constexpr int idle_spin_rounds = 64;
 #endif
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
@@ -22,7 +27,6 @@ inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 inline constexpr std::uint32_t min_global_batch = 4;
 inline constexpr std::uint32_t default_global_batch = 32;
 inline constexpr std::uint32_t max_global_batch = 64;
-inline constexpr std::size_t global_queue_soft_capacity = 65'536;
 
 // Cooperation.
 inline constexpr std::uint32_t budget_per_tick = 128;
@@ -43,7 +47,6 @@ inline constexpr unsigned elastic_factor = 2;
 inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
 inline constexpr unsigned sustained_negative_pressure = 500;  // monitor ticks
-inline constexpr int idle_spin_rounds = 64;
 inline constexpr std::chrono::nanoseconds chaos_patience = 300us;  // with workers that do not take a fiber over
 
 // Memory.

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where runnable fibers wait: the ring, the LIFO slot, the injection queue.
+#include <explore/memory.hpp>
+#include <sched/deque.hpp>
+#include <sched/injection_queue.hpp>
+#include <sched/lifo_slot.hpp>
+
+#include "scenarios.hpp"
+
+namespace explore {
+
+namespace {
+
+using namespace ramie::detail;
+
+struct item {
+  ramie::platform::owned<item*> next{nullptr};
+  plain<int> content{0};  // written before the item is queued, read by whoever gets it
+  int seen = 0;
+
+  item& filled() {
+    content = 1;
+    return *this;
+  }
+  static void use(item* i) {
+    if (i == nullptr) return;
+    require(++i->seen == 1, "an entry was taken twice");
+    i->content = i->content + 1;
+  }
+};
+
+template <std::size_t N>
+void require_all_used(const item (&items)[N]) {
+  for (const item& i : items) {
+    require(i.seen != 0, "an entry is lost");
+    require(i.seen == 1, "an entry was taken twice");
+  }
+}
+
+class ring_ends final : public scenario {
+ public:
+  explicit ring_ends(int before) {
+    // Move the indices to where a wrap is near.
+    item warm;
+    for (int i = 0; i < before; ++i) {
+      ring_.push(&warm, *this);
+      (void)ring_.pop_old();
+    }
+  }
+  void put(item* i) { item::use(i); }
+  void put(item* const* items, std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { thief(first_); }, [this] { thief(second_); }};
+  }
+  void check() override {
+    drain(ring_);
+    drain(first_);
+    drain(second_);
+    require_all_used(items_);
+  }
+
+ private:
+  void owner() {
+    for (int i = 0; i < 3; ++i) ring_.push(&items_[i].filled(), *this);
+    item::use(ring_.pop_young());
+    item::use(ring_.pop_old());
+    item::use(ring_.pop_young());  // the last one: a thief may be faster
+    for (int i = 3; i < 6; ++i) ring_.push(&items_[i].filled(), *this);
+    item::use(ring_.pop_young());
+    item::use(ring_.pop_young());
+  }
+  void thief(deque<item>& mine) {
+    std::uint32_t taken = 0;
+    item::use(ring_.steal(mine, taken));
+    item::use(mine.pop_old());
+  }
+  static void drain(deque<item>& d) {
+    while (item* const i = d.pop_old()) ++i->seen;
+  }
+
+  deque<item> ring_, first_, second_;
+  item items_[6];
+};
+
+// The owner overfills its ring, several times round, while thieves take and copy.
+class ring_overflows final : public scenario {
+ public:
+  void put(item* i) { item::use(i); }
+  void put(item* const* items, std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { thief(); }};
+  }
+  void check() override {
+    while (item* const i = ring_.pop_old()) ++i->seen;
+    while (item* const i = mine_.pop_old()) ++i->seen;
+    require_all_used(items_);
+  }
+
+ private:
+  void owner() {
+    for (auto& i : items_) ring_.push(&i.filled(), *this);
+  }
+  void thief() {
+    std::uint32_t taken = 0;
+    item::use(ring_.steal(mine_, taken));
+    item::use(mine_.pop_old());
+    item::use(ring_.steal(mine_, taken));
+  }
+  deque<item> ring_, mine_;
+  item items_[7];
+};
+
+class newest_slot final : public scenario {
+ public:
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { slot_.open_to_thieves(); }, [this] { item::use(slot_.steal()); }};
+  }
+  void check() override {
+    item::use(slot_.take());
+    require_all_used(items_);
+  }
+
+ private:
+  void owner() {
+    item::use(slot_.put(&items_[0].filled()));
+    item::use(slot_.put(&items_[1].filled()));
+    item::use(slot_.take());
+    slot_.close();
+    item::use(slot_.put(&items_[2].filled()));
+    item::use(slot_.take());
+  }
+
+  lifo_slot<item> slot_;
+  item items_[3];
+};
+
+// Two that put, one alone and one in a batch, two that take.
+class injection final : public scenario {
+ public:
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { queue_.put(&items_[0].filled()); }, [this] { put_batch(); }, [this] { take(1); }, [this] { take(3); }};
+  }
+  void check() override {
+    take(4);
+    require(queue_.empty() && queue_.size() == 0, "the length is wrong");
+    require_all_used(items_);
+  }
+
+ private:
+  void put_batch() {
+    item* batch[] = {&items_[1].filled(), &items_[2].filled(), &items_[3].filled()};
+    queue_.put(batch, 3);
+  }
+  void take(std::uint32_t most) {
+    item* out[4] = {};
+    const auto n = queue_.take(out, most);
+    for (std::uint32_t i = 0; i + 1 < n; ++i) require(out[i + 1] != &items_[1] || out[i] == &items_[0], "out of order");
+    for (std::uint32_t i = 0; i < n; ++i) item::use(out[i]);
+  }
+  injection_queue<item> queue_;
+  item items_[4];
+};
+
+// A thread outside waits at the soft mark until a worker has made room.
+class injection_room final : public scenario {
+ public:
+  injection_room() {
+    for (auto& i : items_) queue_.put(&i);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { spawner(); }, [this] { take(); }, [this] { take(); }};
+  }
+  void check() override { require(spawned_, "nobody told the one who waits"); }
+
+ private:
+  void spawner() {
+    queue_.wait_for_room();
+    require(queue_.size() < global_queue_soft_capacity, "no room after the wait");
+    spawned_ = true;
+  }
+  void take() {
+    item* out = nullptr;
+    require(queue_.take(&out, 1) == 1, "nothing to take");
+  }
+  injection_queue<item> queue_;
+  item items_[global_queue_soft_capacity];
+  bool spawned_ = false;
+};
+
+}  // namespace
+
+list queue_scenarios() {
+  return {
+      {"ring_ends", [] { return std::make_unique<ring_ends>(0); }, 3, 2, 1},
+      {"ring_ends_at_wrap", [] { return std::make_unique<ring_ends>(65'533); }, 1, 1, 1},
+      {"ring_overflows", [] { return std::make_unique<ring_overflows>(); }, 4, 3, 1},
+      {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5, 3, 2},
+      {"injection", [] { return std::make_unique<injection>(); }, 3, 2, 1},
+      {"injection_room", [] { return std::make_unique<injection_room>(); }, 4, 3, 1},
+  };
+}
+
+}  // namespace explore

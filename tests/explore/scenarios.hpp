@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSL-1.0
+// What there is to explore, and how far every run of the tests goes.
+#pragma once
+
+#include <vector>
+
+#include <explore/explorer.hpp>
+
+namespace explore {
+
+struct entry {
+  const char* name;
+  scenario_maker make;
+  unsigned preemptions;       // exhaustively, sequentially consistent
+  unsigned weak_preemptions;  // the same with old values
+  unsigned stale;             // at most so many in one execution; 0: none, and seeded schedules have none either
+  std::uint64_t most = 0;     // executions of each exhaustive search; 0: all. Less than all is not a proof, and says so
+};
+
+// One function a file; main.cpp goes through `all_scenarios`.
+using list = std::vector<entry>;
+[[nodiscard]] list all_scenarios();
+[[nodiscard]] list word_scenarios();
+[[nodiscard]] list queue_scenarios();
+[[nodiscard]] list sleeper_scenarios();
+[[nodiscard]] list join_scenarios();
+[[nodiscard]] list channel_scenarios();
+
+}  // namespace explore

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSL-1.0
+// A fiber's word: waits, claims, wakes, and the references to a frame.
+#include <explore/memory.hpp>
+#include <explore/model_atomic.hpp>
+#include <task/state.hpp>
+
+#include "scenarios.hpp"
+
+namespace explore {
+
+namespace {
+
+using namespace ramie::detail;
+template <class T>
+using shared = model_atomic<T>;
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto acquire = std::memory_order_acquire;
+constexpr auto release = std::memory_order_release;
+
+// A fiber that waits once or twice, run by one or two workers. The first wait is claimed by a partner that
+// moves an element, and may be cancelled meanwhile, so that the partner comes late and finds the second;
+// the second wait has a plain wake and nothing else. The run queue orders what goes through it, no more.
+class park_and_wake final : public scenario {
+ public:
+  park_and_wake(int waits, int workers) : wanted_(waits), workers_(workers) {
+    word_.initialise(0);
+    word_.init_to_runnable();
+    queued_.store(1);
+  }
+  std::vector<std::function<void()>> threads() override {
+    std::vector<std::function<void()>> all{[this] { partner(1); }, [this] { waker(1); }};
+    for (int i = 0; i < workers_; ++i) all.push_back([this] { worker(); });
+    if (wanted_ == 2) all.push_back([this] { waker(2); });
+    return all;
+  }
+  void check() override {
+    require(waits_ == wanted_, "the fiber did not get through its waits");
+    require(enqueued_ == wanted_, "not exactly one enqueue per wait");
+  }
+
+ private:
+  void worker() {
+    for (;;) {
+      until([this] { return over_.load(relaxed) != 0 || queued_.load(relaxed) != 0; });
+      if (over_.load(relaxed) != 0) return;
+      if (queued_.exchange(0, acquire) == 0) continue;
+      run_fiber();
+    }
+  }
+  void run_fiber() {
+    require(!stack_in_use_, "two workers on one stack");
+    stack_in_use_ = true;
+    word_.runnable_to_running();
+    frame_ = frame_ + 1;  // a race if what the last worker did is not seen
+    if (waits_ > 0 && claimed_[waits_]) require(element_[waits_] == waits_, "the fiber runs while its element is being moved");
+    if (waits_ == wanted_) return over_.store(1, relaxed);
+    ++waits_;
+    word_.running_to_parking(static_cast<std::uint16_t>(waits_));
+    element_[waits_] = 0;             // its node
+    listed_.store(waits_, release);   // published, by the waitable's lock: from here on wakers find it
+    stack_in_use_ = false;            // the switch
+    if (word_.commit_park() == commit_result::must_enqueue) enqueue();
+  }
+  void partner(int wait) {
+    until([this, wait] { return listed_.load(relaxed) >= wait; });
+    if (word_.claim(static_cast<std::uint16_t>(wait)) != claim_result::won) return;
+    require(waits_ == wait, "a stale ticket claimed a later wait");
+    claimed_[wait] = true;
+    step();  // the element is on its way
+    element_[wait] = wait;
+    if (word_.complete() == complete_result::must_enqueue) enqueue();
+  }
+  // Nothing to hand over: cancellation, a timer.
+  void waker(int wait) {
+    until([this, wait] { return listed_.load(relaxed) >= wait; });
+    if (word_.wake(static_cast<std::uint16_t>(wait)) == wake_result::must_enqueue) enqueue();
+  }
+  void enqueue() {
+    ++enqueued_;
+    require(queued_.exchange(1, release) == 0, "queued twice");
+  }
+
+  const int wanted_, workers_;
+  fiber_word word_;
+  shared<int> queued_{0}, over_{0}, listed_{0};
+  plain<int> frame_{0};
+  plain<int> element_[3];
+  // What the test itself knows.
+  bool stack_in_use_ = false;
+  int waits_ = 0, enqueued_ = 0;
+  bool claimed_[3] = {};
+};
+
+// A fiber ends while two holders of references look at it and let go, one of them after it has asked to be told.
+class references final : public scenario {
+ public:
+  references() {
+    word_.initialise_runnable(0);
+    word_.runnable_to_running();
+    word_.retain();
+    word_.retain();
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { fiber(); }, [this] { joiner(); }, [this] { let_go(1); }};
+  }
+  void check() override {
+    require(recycled_ == 1, "the frame is recycled not exactly once");
+    require(asked_ == told_, "who asked was not told, or nobody asked");
+  }
+
+ private:
+  void fiber() {
+    used_[0] = 1;
+    const auto end = word_.finish(lifecycle::done);
+    told_ = end.wake_joiners;
+    if (end.last_reference) recycle();
+  }
+  void joiner() {
+    asked_ = word_.ask_to_join();
+    let_go(2);
+  }
+  void let_go(int who) {
+    used_[who] = 1;
+    if (word_.release()) recycle();
+  }
+  void recycle() {
+    for (auto& u : used_) u = 0;  // races with whoever is not done
+    ++recycled_;
+  }
+  fiber_word word_;
+  plain<int> used_[3];
+  bool asked_ = false, told_ = false;
+  int recycled_ = 0;
+};
+
+}  // namespace
+
+list word_scenarios() {
+  return {
+      {"one_wait_two_workers", [] { return std::make_unique<park_and_wake>(1, 2); }, 3, 2, 1},
+      {"two_waits_one_worker", [] { return std::make_unique<park_and_wake>(2, 1); }, 3, 2, 1},
+      {"references", [] { return std::make_unique<references>(); }, 5, 4, 2},
+  };
+}
+
+}  // namespace explore
