@@ -3,15 +3,23 @@
 //
 //   ramie-explore [--list] [--seeded N] [--seed S] [--bound P] [scenario …]
 //   ramie-explore --replay TEXT scenario
+//   ramie-explore --orders [scenario …]
 //
 // Every scenario: exhaustively as far as its entry says, sequentially consistent and then with old values; then
 // --seeded schedules by random walk and as many by priorities (default 2,000; from seed S). --bound: another number of
 // preemptions, exhaustively. RAMIE_TEST_SIZE=large: one more preemption each, and half a million schedules of each kind.
+//
+// --orders: every memory order that the scenarios come by, weakened one at a time; says which scenario notices, or that
+// none does (spec/memory-orders.md says why that is).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
+#include <utility>
+
+#include <explore/sites.hpp>
 
 #include "scenarios.hpp"
 
@@ -20,7 +28,7 @@ namespace {
 using namespace explore;
 
 struct request {
-  bool list = false;
+  bool list = false, orders = false;
   std::uint64_t seeded = 2'000;
   std::uint64_t seed = 1;
   unsigned bound = 0, extra = 0;
@@ -40,6 +48,8 @@ request parse(int argc, char** argv) {
     const auto number = [&] { return std::strtoull(i + 1 < argc ? argv[++i] : "0", nullptr, 10); };
     if (a == "--list") {
       r.list = true;
+    } else if (a == "--orders") {
+      r.orders = true;
     } else if (a == "--seeded") {
       r.seeded = number();
     } else if (a == "--seed") {
@@ -90,7 +100,7 @@ void explore_entry(const entry& e, const request& how, sums& all) {
   }
   for (const auto kind : {strategy::random, strategy::pct}) {
     for (const bool membarrier : {true, false}) {
-      limits s{kind, 3, e.stale, membarrier, how.seed, how.seeded / 2, {}};
+      const limits s{kind, 3, e.stale, membarrier, how.seed, how.seeded / 2, {}};
       if (s.executions != 0 && !search(e, s, all.seeded, all)) return;
     }
   }
@@ -128,12 +138,53 @@ int replay(const entry& e, const std::string& text) {
   return r.failure.empty() ? 0 : 1;
 }
 
+// The first scenario that fails with the order weakened; null: none does.
+const entry* who_notices(const order_site& site, std::memory_order to, const std::vector<const entry*>& meet_it, std::string& how) {
+  const entry* found = nullptr;
+  weaken(&site, to);
+  for (const entry* e : meet_it) {
+    sums all;
+    request few;
+    explore_entry(*e, few, all);
+    if (all.failure.empty()) continue;
+    found = e;
+    how = all.failure;
+    break;
+  }
+  weaken(nullptr, to);
+  return found;
+}
+
+int weaken_all(const list& scenarios) {
+  std::map<std::string, std::pair<order_site, std::vector<const entry*>>> sites;
+  for (const entry& e : scenarios) {
+    collect_sites(true);
+    (void)run(e.make, {strategy::random, 3, e.stale, true, 1, 300, {}});
+    collect_sites(false);
+    for (const auto& site : take_sites()) {
+      auto& known = sites.try_emplace(site.name(), site, std::vector<const entry*>{}).first->second;
+      known.second.push_back(&e);
+    }
+  }
+  for (const auto& [name, known] : sites) {
+    for (const auto to : known.first.weaker()) {
+      std::string how;
+      const entry* const noticed = who_notices(known.first, to, known.second, how);
+      std::printf("%s %s -> %s: %s\n", name.c_str(), name_of(known.first.order), name_of(to),
+                  noticed != nullptr ? (std::string(noticed->name) + ": " + how).c_str() : "NOT NOTICED");
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const request how = parse(argc, argv);
   int failed = 0;
   std::size_t found = 0;
+  list chosen;
   for (const entry& e : all_scenarios()) {
     if (how.list) std::puts(e.name);
     bool wanted = !how.list && how.names.empty();
@@ -141,11 +192,16 @@ int main(int argc, char** argv) {
     if (!wanted) continue;
     ++found;
     if (!how.replay.empty()) return replay(e, how.replay);
-    if (!report_on(e, how)) ++failed;
+    if (how.orders) {
+      chosen.push_back(e);
+    } else if (!report_on(e, how)) {
+      ++failed;
+    }
   }
   if (found < how.names.size()) {
     std::puts("no such scenario (--list names them)");
     return 2;
   }
+  if (how.orders) return weaken_all(chosen);
   return failed == 0 ? 0 : 1;
 }

@@ -101,7 +101,7 @@ void learn_from(std::size_t ended) noexcept {
   if (now.weak) now.self().sees.now.learn(now.threads[ended]->sees.now);
 }
 
-std::uint64_t load(location& at, std::uint64_t newest, std::memory_order order, bool) noexcept {
+std::uint64_t load(location& at, std::uint64_t newest, std::memory_order order) noexcept {
   if (!watching()) return newest;
   const auto id = all.number(at, newest);
   auto& stores = all.stores(id);
@@ -142,14 +142,14 @@ void fence(std::memory_order order) noexcept {
   if (releases(order)) mine.released = mine.now;
 }
 
-void light_fence() noexcept {
-  if (!now.membarrier) fence(std::memory_order_seq_cst);
+void light_fence(std::memory_order order) noexcept {
+  if (!now.membarrier) fence(order);
 }
 
 // Twice round: what the last one had seen is known to the first.
-void heavy_fence() noexcept {
-  fence(std::memory_order_seq_cst);
-  if (!now.membarrier || !watching()) return;
+void heavy_fence(std::memory_order order) noexcept {
+  fence(order);
+  if (!now.membarrier || order == std::memory_order_relaxed || !watching()) return;
   for (int round = 0; round < 2; ++round) {
     for (std::size_t i = 0; i < now.used; ++i) agree(now.threads[i]->sees);
   }

@@ -91,6 +91,50 @@ class park_and_wake final : public scenario {
   bool claimed_[3] = {};
 };
 
+// A fiber parks while its scope is cancelled: the two lists of cancel_scope.hpp, as commit_park (hot.hpp) and cancel_once
+// (scope.cpp) go through them. One of them must see the other.
+class park_meets_cancel final : public scenario {
+ public:
+  park_meets_cancel() {
+    word_.initialise_runnable(0);
+    word_.runnable_to_running();
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { parker(); }, [this] { canceller(); }};
+  }
+  void check() override { require(seen_, "a fiber parks for ever in a scope that is cancelled"); }
+
+ private:
+  void parker() {
+    for (std::uint16_t ticket = 1; !seen_; ++ticket) {
+      const auto accounted = epoch_.load(acquire);
+      if (requested_.load(acquire)) break;
+      word_.running_to_parking(ticket);
+      if (word_.commit_park() != commit_result::must_enqueue) wait_in_park(ticket, accounted);
+      (void)queued_.exchange(0, acquire);
+      word_.runnable_to_running();
+    }
+    seen_ = true;
+  }
+  void wait_in_park(std::uint16_t ticket, std::uint64_t accounted) {
+    if (epoch_.load(std::memory_order_seq_cst) != accounted && word_.wake(ticket) == wake_result::must_enqueue) return;
+    until([this] { return queued_.load(relaxed) != 0; });
+  }
+  void canceller() {
+    requested_.store(true, release);
+    epoch_.fetch_add(1, std::memory_order_seq_cst);
+    fence(std::memory_order_seq_cst);
+    const auto now = word_.load();
+    if (word_.wake(now.ticket(), word_view::cancel_seen) == wake_result::must_enqueue) queued_.store(1, release);
+  }
+
+  fiber_word word_;
+  shared<std::uint64_t> epoch_{0};
+  shared<bool> requested_{false};
+  shared<int> queued_{0};
+  bool seen_ = false;
+};
+
 // A fiber ends while two holders of references look at it and let go, one of them after it has asked to be told.
 class references final : public scenario {
  public:
@@ -139,6 +183,7 @@ list word_scenarios() {
   return {
       {"one_wait_two_workers", [] { return std::make_unique<park_and_wake>(1, 2); }, 3, 2, 1},
       {"two_waits_one_worker", [] { return std::make_unique<park_and_wake>(2, 1); }, 3, 2, 1},
+      {"park_meets_cancel", [] { return std::make_unique<park_meets_cancel>(); }, 9, 6, 3},
       {"references", [] { return std::make_unique<references>(); }, 5, 4, 2},
   };
 }

@@ -25,16 +25,15 @@ struct location {
   std::uint32_t execution = 0;
 };
 
-// All operations first let the explorer decide who goes on, except `quiet` ones.
-[[nodiscard]] std::uint64_t load(location& at, std::uint64_t newest, std::memory_order order, bool quiet) noexcept;
+[[nodiscard]] std::uint64_t load(location& at, std::uint64_t newest, std::memory_order order) noexcept;
 void store(location& at, std::uint64_t newest, std::uint64_t value, std::memory_order order) noexcept;
 // An RMW that has read `newest` and leaves `value`.
 void replace(location& at, std::uint64_t newest, std::uint64_t value, std::memory_order order) noexcept;
 // A failed compare-exchange: a load of the newest.
 void look_at_newest(location& at, std::uint64_t newest, std::memory_order order) noexcept;
-void fence(std::memory_order order) noexcept;
-void light_fence() noexcept;
-void heavy_fence() noexcept;
+void fence(std::memory_order order) noexcept;  // relaxed: none
+void light_fence(std::memory_order order) noexcept;
+void heavy_fence(std::memory_order order) noexcept;
 
 // A scheduling point.
 void step() noexcept;

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstring>
+#include <source_location>
 
 #include <explore/memory.hpp>
+#include <explore/sites.hpp>
 
 namespace explore {
 
@@ -12,6 +14,7 @@ template <class T>
 class model_atomic {
   static_assert(sizeof(T) <= sizeof(std::uint64_t));
   using order = std::memory_order;
+  using site = std::source_location;  // of the operation: the explorer can weaken one (sites.hpp)
   static constexpr order strongest = std::memory_order_seq_cst;
 
  public:
@@ -21,56 +24,57 @@ class model_atomic {
   model_atomic(const model_atomic&) = delete;
   model_atomic& operator=(const model_atomic&) = delete;
 
-  T load(order o = strongest) const noexcept {
+  T load(order o = strongest, site at = site::current()) const noexcept {
     look();
-    return from_bits(explore::load(where_, to_bits(value_), o, false));
+    return from_bits(explore::load(where_, to_bits(value_), order_at(at, access::load, o)));
   }
-  void store(T v, order o = strongest) noexcept {
+  void store(T v, order o = strongest, site at = site::current()) noexcept {
     look();
-    explore::store(where_, to_bits(value_), to_bits(v), o);
+    explore::store(where_, to_bits(value_), to_bits(v), order_at(at, access::store, o));
     set(v);
   }
-  T exchange(T v, order o = strongest) noexcept {
-    return change([v](T) { return v; }, o);
+  T exchange(T v, order o = strongest, site at = site::current()) noexcept {
+    return change([v](T) { return v; }, order_at(at, access::both, o));
   }
-  T fetch_add(T d, order o = strongest) noexcept {
-    return change([d](T old) { return static_cast<T>(old + d); }, o);
+  T fetch_add(T d, order o = strongest, site at = site::current()) noexcept {
+    return change([d](T old) { return static_cast<T>(old + d); }, order_at(at, access::both, o));
   }
-  T fetch_sub(T d, order o = strongest) noexcept {
-    return change([d](T old) { return static_cast<T>(old - d); }, o);
+  T fetch_sub(T d, order o = strongest, site at = site::current()) noexcept {
+    return change([d](T old) { return static_cast<T>(old - d); }, order_at(at, access::both, o));
   }
-  T fetch_or(T d, order o = strongest) noexcept {
-    return change([d](T old) { return static_cast<T>(old | d); }, o);
+  T fetch_or(T d, order o = strongest, site at = site::current()) noexcept {
+    return change([d](T old) { return static_cast<T>(old | d); }, order_at(at, access::both, o));
   }
-  T fetch_and(T d, order o = strongest) noexcept {
-    return change([d](T old) { return static_cast<T>(old & d); }, o);
+  T fetch_and(T d, order o = strongest, site at = site::current()) noexcept {
+    return change([d](T old) { return static_cast<T>(old & d); }, order_at(at, access::both, o));
   }
-  bool compare_exchange_strong(T& expected, T desired, order success, order failure) noexcept {
+  bool compare_exchange_strong(T& expected, T desired, order success, order failure,
+                               site at = site::current()) noexcept {
     look();
     if (value_ != expected) {
-      look_at_newest(where_, to_bits(value_), failure);
+      look_at_newest(where_, to_bits(value_), order_at(at, access::load, failure));
       expected = value_;
       return false;
     }
-    replace(where_, to_bits(value_), to_bits(desired), success);
+    replace(where_, to_bits(value_), to_bits(desired), order_at(at, access::both, success));
     set(desired);
     return true;
   }
-  bool compare_exchange_strong(T& expected, T desired, order o = strongest) noexcept {
-    return compare_exchange_strong(expected, desired, o, o);
+  bool compare_exchange_strong(T& expected, T desired, order o = strongest, site at = site::current()) noexcept {
+    return compare_exchange_strong(expected, desired, o, o == std::memory_order_acq_rel ? std::memory_order_acquire : o, at);
   }
-  bool compare_exchange_weak(T& expected, T desired, order success, order failure) noexcept {
-    return compare_exchange_strong(expected, desired, success, failure);
+  bool compare_exchange_weak(T& expected, T desired, order success, order failure, site at = site::current()) noexcept {
+    return compare_exchange_strong(expected, desired, success, failure, at);
   }
-  bool compare_exchange_weak(T& expected, T desired, order o = strongest) noexcept {
-    return compare_exchange_strong(expected, desired, o, o);
+  bool compare_exchange_weak(T& expected, T desired, order o = strongest, site at = site::current()) noexcept {
+    return compare_exchange_strong(expected, desired, o, at);
   }
 
   // Without a scheduling point, for fields with one owner at a time: what must be ordered by something else shows when
   // it is not.
   T quiet_load() const noexcept {
     if (!alive_) touched_after_its_end();
-    return from_bits(explore::load(where_, to_bits(value_), std::memory_order_relaxed, true));
+    return from_bits(explore::load(where_, to_bits(value_), std::memory_order_relaxed));
   }
   void quiet_store(T v) noexcept {
     if (!alive_) touched_after_its_end();
