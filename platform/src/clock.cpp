@@ -5,11 +5,6 @@
 
 namespace ramie::platform {
 
-const steady_clock& steady_clock::instance() noexcept {
-  static const steady_clock the_clock;
-  return the_clock;
-}
-
 void virtual_clock::advance(nanoseconds by) noexcept {
   if (by.count() < 0) fatal("virtual_clock::advance by a negative time. Time only goes forward.");
   elapsed_.fetch_add(by.count(), std::memory_order_acq_rel);  // pairs with the acquire in now()

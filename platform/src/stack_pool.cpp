@@ -8,7 +8,6 @@
 #include <new>
 
 #include <ramie/platform/fatal.hpp>
-#include <ramie/platform/atomic.hpp>
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -30,9 +29,9 @@ constexpr std::size_t colour_step = 64;
 // What the overflow handler may read at any moment. Entries are written once a region exists and
 // cleared before it is unmapped; a full table costs the name of the overflow, not its detection.
 struct guarded_range {
-  atomic<char*> base{nullptr};
-  atomic<std::size_t> bytes{0};
-  atomic<std::uint8_t> size_class{0};
+  std::atomic<char*> base{nullptr};
+  std::atomic<std::size_t> bytes{0};
+  std::atomic<std::uint8_t> size_class{0};
 };
 constexpr std::size_t range_capacity = 4096;
 guarded_range ranges[range_capacity];

@@ -33,7 +33,7 @@ struct thread_views {
   view now, acquirable, released;
 };
 
-struct thread {
+struct actor {
   std::function<void()> body;
   ramie::platform::context at = nullptr;
   std::unique_ptr<char[]> stack;
@@ -45,10 +45,14 @@ struct thread {
   bool reads_newest = false;    // until its next pause
   std::vector<void*> carried;
   thread_views sees;
+
+  static constexpr int max_frames = 24;
+  void* where[max_frames] = {};  // it waits, in a replay
+  int frames = 0;
 };
 
 struct execution {
-  std::vector<std::unique_ptr<thread>> threads;
+  std::vector<std::unique_ptr<actor>> threads;
   std::size_t used = 0;     // threads of this scenario
   std::size_t current = 0;  // used: nobody
   bool running = false;     // inside a thread: steps count
@@ -60,10 +64,11 @@ struct execution {
   std::uint32_t number = 0;  // of the execution
   bool weak = false;
   bool membarrier = true;
+  bool explains = false;
   bool learns = false;  // a condition is evaluated on behalf of `current`, which must see what it sees
   std::unique_ptr<decisions> choices;
 
-  [[nodiscard]] thread& self() noexcept { return *threads[current]; }
+  [[nodiscard]] actor& self() noexcept { return *threads[current]; }
 };
 
 inline constexpr std::uint64_t no_news = ~std::uint64_t{0};

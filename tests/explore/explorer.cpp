@@ -2,6 +2,7 @@
 #include <explore/explorer.hpp>
 
 #include <cxxabi.h>
+#include <execinfo.h>
 
 #include <cstdarg>
 #include <cstdio>
@@ -37,13 +38,27 @@ exception_words& exceptions() {
 
 // Control passes to `home`, which decides.
 void go_home() {
-  thread& self = now.self();
+  actor& self = now.self();
   for (std::size_t i = 0; i < carried_slots.size(); ++i) self.carried[i] = *carried_slots[i];
   const exception_words mine = exceptions();
   const auto landed = platform::jump(now.home, nullptr);
   now.home = landed.from;
   exceptions() = mine;
   for (std::size_t i = 0; i < carried_slots.size(); ++i) *carried_slots[i] = self.carried[i];
+}
+
+// In a replay: where everybody waits.
+void remember_where() {
+  if (now.explains) now.self().frames = ::backtrace(now.self().where, actor::max_frames);
+}
+void tell_where() {
+  for (std::size_t i = 0; i < now.used; ++i) {
+    actor& t = *now.threads[i];
+    if (t.ended) continue;
+    std::printf("thread %zu waits at\n", i);
+    std::fflush(stdout);
+    ::backtrace_symbols_fd(t.where, t.frames, 1);
+  }
 }
 
 void thread_entry(platform::arrival landed) {
@@ -58,13 +73,13 @@ void thread_entry(platform::arrival landed) {
   std::abort();
 }
 
-bool ready(const thread& t) {
+bool ready(const actor& t) {
   return !t.ended && t.waits_since != now.news && (!t.condition || t.condition());
 }
 
 void resume(std::size_t index) {
   now.current = index;
-  thread& t = now.self();
+  actor& t = now.self();
   if (t.condition) {
     now.learns = true;
     (void)t.condition();
@@ -80,11 +95,11 @@ void resume(std::size_t index) {
 
 std::size_t add_thread(std::function<void()> body) {
   if (now.used == now.threads.size()) {
-    now.threads.push_back(std::make_unique<thread>());
+    now.threads.push_back(std::make_unique<actor>());
     now.threads.back()->stack = std::make_unique<char[]>(stack_bytes);
   }
   if (now.weak && now.used == view::threads) fail("the scenario has more threads than the memory model keeps");
-  thread& t = *now.threads[now.used];
+  actor& t = *now.threads[now.used];
   t.body = std::move(body);
   t.ended = t.read_old_value = t.reads_newest = false;
   t.waits_since = no_news;
@@ -129,6 +144,7 @@ void execute(scenario& program) {
   for (std::size_t i = 0; i < now.used; ++i) {
     if (!now.threads[i]->ended) now.failure = "everybody waits: a wake was lost";
   }
+  if (!now.failure.empty() && now.explains) tell_where();
   if (now.failure.empty()) program.check();
 }
 
@@ -149,6 +165,7 @@ void changed() noexcept {
 }
 
 void until(std::function<bool()> holds) noexcept {
+  remember_where();
   now.self().condition = std::move(holds);
   go_home();
   now.self().heard = now.news;
@@ -157,13 +174,14 @@ void until(std::function<bool()> holds) noexcept {
 // A thread that has read an old value will see the newest sooner or later: now.
 void pause() noexcept {
   if (!now.running) return;
-  thread& self = now.self();
+  actor& self = now.self();
   if (self.read_old_value) {
     self.read_old_value = false;
     self.reads_newest = true;
     return;
   }
   self.reads_newest = false;
+  remember_where();
   self.waits_since = self.heard;
   if (now.news == self.heard) go_home();
   self.heard = now.news;
@@ -203,9 +221,16 @@ void require(bool claim, const char* what) noexcept {
 
 report run(const scenario_maker& make, const limits& within) {
   report result;
-  now.choices = decide(within);
   now.weak = within.stale != 0;
   now.membarrier = within.membarrier;
+  now.explains = false;
+  // Pools of the process fill, so that the next execution is like all after it.
+  for (int i = 0; i < 2; ++i) {
+    now.choices = decide({});
+    if (now.choices->begin()) execute(*make());
+  }
+  now.choices = decide(within);
+  now.explains = !within.replay.empty();
   while (now.choices->begin()) {
     now.running = false;
     const auto program = make();

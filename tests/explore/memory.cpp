@@ -57,7 +57,7 @@ void learn(thread_views& mine, const view& of_store, std::memory_order o) {
 
 // Which of its stores a load may return: 0 is the newest.
 unsigned age_of_load(std::uint32_t id, std::size_t newest, std::memory_order o) {
-  thread& t = now.self();
+  actor& t = now.self();
   if (now.learns || t.reads_newest) return 0;
   std::size_t oldest = static_cast<std::size_t>(t.sees.now.oldest[id]);
   if (o == std::memory_order_seq_cst) oldest = std::max(oldest, static_cast<std::size_t>(agreed.oldest[id]));

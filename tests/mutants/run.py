@@ -79,7 +79,7 @@ MUTANTS = [
     ("joining is not announced", LIVE, [("const auto fold = 2 * local_.get() + 1;", "const auto fold = 2 * local_.get();"),
                                         ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
     ("the joiner does not wait for the teller", LIVE, [
-        ("    while (!told_.load(std::memory_order_acquire)) platform::cpu_pause();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
+        ("    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
     ("the owner trusts the count while it joins", LIVE, [("joiner_ = nullptr;\n      if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;",
                                                           "joiner_ = nullptr;\n      return;")], ["join_woken_by_accident"]),
     ("an end that does not count", LIVE, [("if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();",

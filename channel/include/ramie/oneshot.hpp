@@ -2,7 +2,6 @@
 // One value, once, from one sender to one receiver.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ramie/detail/atomic.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/detail/joinable.hpp>
@@ -33,9 +33,9 @@ struct keyed_waiter;
 // the state. If it finds that somebody has left RECEIVER_WAITING, it waits for `told`: until then its frame is used.
 struct oneshot_core {
   enum state : std::uint8_t { empty, receiver_waiting, value_sent, closed };
-  std::atomic<std::uint8_t> now{empty};
-  std::atomic<std::uint8_t> references{2};
-  std::atomic<bool> told{false};
+  atomic<std::uint8_t> now{empty};
+  atomic<std::uint8_t> references{2};
+  atomic<bool> told{false};
   bool published = false;  // the receiver's own: it went to RECEIVER_WAITING and has not unpublished
   fiber* who = nullptr;
   std::uint64_t ticket = 0;

@@ -9,11 +9,11 @@
 // cancellation points like nursery::join(), for fibers only, and throw usage_error on a plain thread.
 #pragma once
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <ramie/detail/atomic.hpp>
 #include <ramie/source_location.hpp>
 #include <ranges>
 #include <tuple>
@@ -125,7 +125,7 @@ auto gather_range(Call call, source_location site, Range& all) {
 // Who was first, and what it had to say.
 template <class T>
 struct race_result {
-  std::atomic<bool> won{false};
+  detail::atomic<bool> won{false};
   std::optional<outcome<T>> first;
 
   template <class F>

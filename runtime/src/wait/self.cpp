@@ -14,6 +14,10 @@
 
 namespace ramie::detail {
 
+// Outlives all objects with a destructor: a thread may still wait in one that is destroyed after `lease`. What it
+// takes then it keeps. Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
+constinit thread_local proxy_fiber* thread_proxy = nullptr;
+
 namespace {
 
 struct proxy_pool {
@@ -51,23 +55,19 @@ void give_proxy(proxy_fiber& proxy) noexcept {
   pool.idle.push_back(&proxy);
 }
 
-// Outlives all objects with a destructor: a thread may still wait in one that is destroyed after `lease`. What it
-// takes then it keeps.
-constinit thread_local proxy_fiber* held = nullptr;
-
 struct proxy_lease {
   ~proxy_lease() {
-    if (held != nullptr) give_proxy(*std::exchange(held, nullptr));
+    if (thread_proxy != nullptr) give_proxy(*std::exchange(thread_proxy, nullptr));
   }
 };
 thread_local proxy_lease lease;
 
 proxy_fiber& my_proxy() {
-  if (held == nullptr) {
-    held = take_proxy();
+  if (thread_proxy == nullptr) {
+    thread_proxy = take_proxy();
     (void)&lease;  // from here on it is given back
   }
-  return *held;
+  return *thread_proxy;
 }
 
 }  // namespace

@@ -5,8 +5,12 @@
 #include <cstring>
 #include <source_location>
 
-#include <explore/memory.hpp>
 #include <explore/sites.hpp>
+#if defined(RAMIE_MODEL_OF_ALL)
+#include <explore/traces_none.hpp>
+#else
+#include <explore/traces_full.hpp>
+#endif
 
 namespace explore {
 
@@ -20,17 +24,16 @@ class model_atomic {
  public:
   constexpr model_atomic() noexcept = default;
   constexpr model_atomic(T v) noexcept : value_(v) {}
-  ~model_atomic() { alive_ = false; }
   model_atomic(const model_atomic&) = delete;
   model_atomic& operator=(const model_atomic&) = delete;
 
   T load(order o = strongest, site at = site::current()) const noexcept {
     look();
-    return from_bits(explore::load(where_, to_bits(value_), order_at(at, access::load, o)));
+    return from_bits(traces_.load(to_bits(value_), order_at(at, access::load, o)));
   }
   void store(T v, order o = strongest, site at = site::current()) noexcept {
     look();
-    explore::store(where_, to_bits(value_), to_bits(v), order_at(at, access::store, o));
+    traces_.store(to_bits(value_), to_bits(v), order_at(at, access::store, o));
     set(v);
   }
   T exchange(T v, order o = strongest, site at = site::current()) noexcept {
@@ -52,11 +55,11 @@ class model_atomic {
                                site at = site::current()) noexcept {
     look();
     if (value_ != expected) {
-      look_at_newest(where_, to_bits(value_), order_at(at, access::load, failure));
+      traces_.look_at_newest(to_bits(value_), order_at(at, access::load, failure));
       expected = value_;
       return false;
     }
-    replace(where_, to_bits(value_), to_bits(desired), order_at(at, access::both, success));
+    traces_.replace(to_bits(value_), to_bits(desired), order_at(at, access::both, success));
     set(desired);
     return true;
   }
@@ -73,13 +76,13 @@ class model_atomic {
   // Without a scheduling point, for fields with one owner at a time: what must be ordered by something else shows when
   // it is not.
   T quiet_load() const noexcept {
-    if (!alive_) touched_after_its_end();
-    return from_bits(explore::load(where_, to_bits(value_), std::memory_order_relaxed));
+    traces_.require_alive();
+    return from_bits(traces_.load(to_bits(value_), std::memory_order_relaxed));
   }
   void quiet_store(T v) noexcept {
-    if (!alive_) touched_after_its_end();
-    explore::store(where_, to_bits(value_), to_bits(v), std::memory_order_relaxed);
-    set(v);
+    traces_.require_alive();
+    traces_.store(to_bits(value_), to_bits(v), std::memory_order_relaxed);
+    value_ = v;
   }
 
  private:
@@ -89,30 +92,29 @@ class model_atomic {
     return bits;
   }
   static T from_bits(std::uint64_t bits) noexcept {
-    T v;
-    std::memcpy(&v, &bits, sizeof v);
+    T v{};
+    std::memcpy(static_cast<void*>(&v), &bits, sizeof v);
     return v;
   }
   template <class Change>
   T change(Change f, order o) noexcept {
     look();
     const T old = value_;
-    replace(where_, to_bits(old), to_bits(f(old)), o);
+    traces_.replace(to_bits(old), to_bits(f(old)), o);
     set(f(old));
     return old;
   }
   void look() const noexcept {
     step();
-    if (!alive_) touched_after_its_end();
+    traces_.require_alive();
   }
   void set(T v) noexcept {
-    if (value_ != v) changed();
+    if (to_bits(value_) != to_bits(v)) changed();
     value_ = v;
   }
 
   T value_{};  // the newest
-  mutable location where_;
-  volatile bool alive_ = true;  // scenarios keep the memory of what they destroy
+  [[no_unique_address]] traces traces_;
 };
 
 }  // namespace explore

@@ -15,7 +15,6 @@
 // read-modify-write.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -25,6 +24,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ramie/detail/atomic.hpp>
 #include <ramie/detail/fiber_ops.hpp>
 
 namespace ramie::detail {
@@ -53,9 +53,9 @@ struct task_record : fiber_record {
 
   // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks
   // of the block's former life.
-  std::atomic<const task_type*> type{nullptr};
-  std::atomic<std::uint8_t> end{0};  // end_marks
-  std::atomic<bool> dropped{false};
+  atomic<const task_type*> type{nullptr};
+  atomic<std::uint8_t> end{0};  // end_marks
+  atomic<bool> dropped{false};
   task_outcome outcome = task_outcome::none;
   bool has_result = false;
   block_origin origin;

@@ -24,7 +24,7 @@ class clock_source {
 
 class steady_clock final : public clock_source {
  public:
-  [[nodiscard]] time_point now() const noexcept override { return std::chrono::steady_clock::now(); }
+  [[nodiscard]] time_point now() const noexcept override;
   [[nodiscard]] static const steady_clock& instance() noexcept;
 };
 

@@ -4,12 +4,6 @@
 
 #include <cstddef>
 
-#if defined(RAMIE_MODEL)
-namespace explore {
-void pause() noexcept;  // nothing to do until somebody else has done something
-}
-#endif
-
 namespace ramie::platform {
 
 // Two 64-byte lines: the adjacent-line prefetcher of x86-64 and the lines of big aarch64 cores make
@@ -17,9 +11,7 @@ namespace ramie::platform {
 inline constexpr std::size_t cache_line = 128;
 
 inline void cpu_pause() noexcept {
-#if defined(RAMIE_MODEL)
-  explore::pause();
-#elif defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("isb" ::: "memory");

@@ -23,7 +23,7 @@ class backoff {
   }
 
  private:
-  static constexpr int spins_before_yield = 64;
+  static constexpr int spins_before_yield = spinning_helps ? 64 : 0;
   int spins_ = 0;
 };
 

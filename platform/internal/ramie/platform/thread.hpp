@@ -12,6 +12,7 @@ using explore::condition_variable;
 using explore::mutex;
 using explore::thread;
 using explore::yield_thread;
+inline constexpr bool spinning_helps = false;  // nobody else runs meanwhile
 }  // namespace ramie::platform
 
 #else
@@ -26,6 +27,7 @@ namespace ramie::platform {
 using std::condition_variable;
 using std::mutex;
 using std::thread;
+inline constexpr bool spinning_helps = true;
 // The rest of the time slice is for others.
 inline void yield_thread() noexcept {
   ::sched_yield();

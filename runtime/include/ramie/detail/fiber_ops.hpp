@@ -3,8 +3,9 @@
 // of the public headers make these.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+
+#include <ramie/detail/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -14,7 +15,7 @@ struct fiber_extras;  // its name and its fiber-local values; most fibers have n
 
 struct fiber_record {
   fiber_extras* extras = nullptr;      // the fiber's own; freed by the runtime when it ends
-  std::atomic<fiber*> frame{nullptr};  // set by spawn, the fiber's until retire
+  atomic<fiber*> frame{nullptr};  // set by spawn, the fiber's until retire
 };
 
 enum class fiber_end : std::uint8_t { done, cancelled };

@@ -24,7 +24,6 @@
 #include <mutex>
 
 #include <ramie/platform/atomic.hpp>
-#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
@@ -79,7 +78,7 @@ class live_count final : public waitable {
       if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     }
     // Whoever took the count to zero is about to take the lock, and has left when it is free again.
-    while (!told_.load(std::memory_order_acquire)) platform::cpu_pause();
+    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();
     std::lock_guard hold(lock_);
   }
   // After a wait that was completed, and when the nursery is used again.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whole programs on the whole runtime: two workers, and every atomic operation, lock and park of theirs is a point where
+// somebody else may go on. Sequentially consistent: there are too many atomics for old values.
+#include <ramie/cancel.hpp>
+#include <ramie/channel.hpp>
+#include <ramie/clock.hpp>
+#include <ramie/nursery.hpp>
+#include <ramie/oneshot.hpp>
+#include <ramie/runtime.hpp>
+#include <ramie/select.hpp>
+#include <ramie/this_fiber.hpp>
+#include <ramie/timeout.hpp>
+
+#include <ramie/runtime/here.hpp>
+
+#include "scenarios.hpp"
+
+namespace ramie::detail {
+class proxy_fiber;
+extern constinit thread_local proxy_fiber* thread_proxy;
+}  // namespace ramie::detail
+
+namespace explore {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Runs `body` as the root fiber of a runtime, between two plain threads' worth of set-up.
+class program final : public scenario {
+ public:
+  program(void (*body)(), unsigned workers) : body_(body), workers_(workers) {}
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { run_it(); }};
+  }
+  void check() override { require(ended_, "the program did not end"); }
+
+ private:
+  void run_it() {
+    ramie::options o;
+    o.workers = workers_;
+    o.elastic = false;
+    o.root_stack_size = 64 * 1024;
+    o.clock = &clock_;
+    the_clock = &clock_;
+    ramie::run(o, body_);
+    ended_ = true;
+  }
+
+ public:
+  inline static ramie::manual_clock* the_clock = nullptr;
+
+ private:
+  void (*const body_)();
+  const unsigned workers_;
+  ramie::manual_clock clock_;
+  bool ended_ = false;
+};
+
+void spawn_and_join() {
+  ramie::nursery n;
+  auto a = n.spawn([] { return 1; });
+  auto b = n.spawn([] { ramie::yield(); return 2; });
+  n.join();
+  require(a.get() + b.get() == 3, "a result is wrong");
+}
+
+void nested_join() {
+  ramie::nursery n;
+  int sum = 0;
+  auto a = n.spawn([] {
+    ramie::nursery inner;
+    auto x = inner.spawn([] { return 1; });
+    inner.join();
+    return x.get();
+  });
+  sum += a.get();
+  n.join();
+  require(sum == 1, "a result is wrong");
+}
+
+void rendezvous() {
+  ramie::channel<int> c(0);
+  ramie::nursery n;
+  n.spawn([c]() mutable {
+    require(c.send(7), "refused");
+    c.close();
+  });
+  int got = 0;
+  for (int v : c) got += v;
+  n.join();
+  require(got == 7, "an element is lost or doubled");
+}
+
+void close_and_cancel() {
+  ramie::channel<int> c(1);
+  ramie::nursery n;
+  n.spawn([c]() mutable { (void)(c.send(1) && c.send(2)); });
+  n.spawn([c]() mutable { c.close(); });
+  int got = 0, expected = 1;
+  while (auto v = c.recv()) {
+    require(*v == expected++, "out of order");
+    ++got;
+  }
+  n.join();
+  require(got <= 2, "an element came twice");
+}
+
+void cancel_a_parked_one() {
+  ramie::channel<int> never(0);
+  bool went_on = false;
+  ramie::nursery n;
+  n.spawn([never, &went_on]() mutable {
+    (void)never.recv();
+    went_on = true;
+  });
+  n.spawn([&n] { n.cancel(); });
+  n.join();
+  require(!went_on, "a cancelled wait went on");
+}
+
+void select_two() {
+  ramie::channel<int> a(0), b(0);
+  ramie::nursery n;
+  n.spawn([a]() mutable { (void)a.send(1); });
+  n.spawn([b]() mutable { (void)b.send(2); });
+  int sum = 0;
+  for (int i = 0; i < 2; ++i) {
+    ramie::select(ramie::on_recv(a, [&](std::optional<int> v) { sum += v.value_or(100); }),
+                  ramie::on_recv(b, [&](std::optional<int> v) { sum += v.value_or(100); }));
+  }
+  n.join();
+  require(sum == 3, "a select lost or doubled an element");
+}
+
+void timeout_meets_send() {
+  ramie::channel<int> c(0);
+  ramie::nursery n;
+  bool sent = false;
+  const auto deadline = ramie::now() + 1ms;
+  n.spawn([=, &sent]() mutable { sent = c.send_until(1, deadline) == ramie::channel_status::ok; });
+  n.spawn([] { program::the_clock->advance(2ms); });
+  const auto got = c.recv_until(deadline);
+  n.join();
+  require(sent == static_cast<bool>(got), "sent and received do not agree");
+}
+
+void oneshot_meets_drop() {
+  auto [tx, rx] = ramie::make_oneshot<int>();
+  ramie::nursery n;
+  n.spawn([tx = std::move(tx)]() mutable { (void)tx.send(5); });
+  n.spawn([] { ramie::yield(); });
+  const auto got = rx.recv();
+  n.join();
+  require(got.has_value() && *got == 5, "the value is lost");
+}
+
+entry on(const char* name, void (*body)(), unsigned workers, unsigned preemptions, std::uint64_t most) {
+  return {name, [body, workers] { return std::make_unique<program>(body, workers); }, preemptions, 0, 0, most};
+}
+
+}  // namespace
+
+list all_scenarios() {
+  static const bool once = [] {
+    carry(reinterpret_cast<void**>(&ramie_this_desk));
+    carry(reinterpret_cast<void**>(&ramie::detail::thread_proxy));
+    return true;
+  }();
+  (void)once;
+  return {
+      on("spawn_and_join", spawn_and_join, 2, 2, 20'000),
+      on("nested_join", nested_join, 2, 2, 20'000),
+      on("rendezvous", rendezvous, 2, 2, 20'000),
+      on("close_and_cancel", close_and_cancel, 2, 2, 20'000),
+      on("cancel_a_parked_one", cancel_a_parked_one, 2, 2, 20'000),
+      on("select_two", select_two, 2, 2, 20'000),
+      on("timeout_meets_send", timeout_meets_send, 2, 2, 20'000),
+      on("oneshot_meets_drop", oneshot_meets_drop, 2, 2, 20'000),
+  };
+}
+
+}  // namespace explore
