@@ -73,8 +73,12 @@ void thread_entry(platform::arrival landed) {
   std::abort();
 }
 
-bool ready(const actor& t) {
-  return !t.ended && t.waits_since != now.news && (!t.condition || t.condition());
+bool ready(actor& t) {
+  if (t.ended || t.waits_since == now.news) return false;
+  if (!t.condition) return true;
+  if (t.asked_at != now.news && t.condition()) return true;
+  t.asked_at = now.news;
+  return false;
 }
 
 void resume(std::size_t index) {
@@ -167,6 +171,7 @@ void changed() noexcept {
 void until(std::function<bool()> holds) noexcept {
   remember_where();
   now.self().condition = std::move(holds);
+  now.self().asked_at = no_news;
   go_home();
   now.self().heard = now.news;
 }

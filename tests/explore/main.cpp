@@ -4,19 +4,21 @@
 //   ramie-explore [--list] [--seeded N] [--seed S] [--bound P] [scenario …]
 //   ramie-explore --replay TEXT scenario
 //   ramie-explore --orders [scenario …]
+//   ramie-explore --weaken SITE ORDER scenario …
 //
 // Every scenario: exhaustively as far as its entry says, sequentially consistent and then with old values; then
 // --seeded schedules by random walk and as many by priorities (default 2,000; from seed S). --bound: another number of
 // preemptions, exhaustively. RAMIE_TEST_SIZE=large: one more preemption each, and half a million schedules of each kind.
 //
 // --orders: every memory order that the scenarios come by, weakened one at a time; says which scenario notices, or that
-// none does (spec/memory-orders.md says why that is).
+// none does (spec/memory-orders.md says why that is). --weaken: one of them, by the name that --orders prints.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <explore/sites.hpp>
@@ -32,7 +34,7 @@ struct request {
   std::uint64_t seeded = 2'000;
   std::uint64_t seed = 1;
   unsigned bound = 0, extra = 0;
-  std::string replay;
+  std::string replay, weak_site, weak_order;
   std::vector<std::string> names;
 };
 
@@ -56,6 +58,10 @@ request parse(int argc, char** argv) {
       r.seed = number();
     } else if (a == "--bound") {
       r.bound = static_cast<unsigned>(number());
+    } else if (a == "--weaken") {
+      r.weak_site = i + 2 < argc ? argv[i + 1] : "";
+      r.weak_order = i + 2 < argc ? argv[i + 2] : "";
+      i += 2;
     } else if (a == "--replay") {
       r.replay = i + 1 < argc ? argv[++i] : "";
     } else {
@@ -138,44 +144,70 @@ int replay(const entry& e, const std::string& text) {
   return r.failure.empty() ? 0 : 1;
 }
 
-// The first scenario that fails with the order weakened; null: none does.
-const entry* who_notices(const order_site& site, std::memory_order to, const std::vector<const entry*>& meet_it, std::string& how) {
-  const entry* found = nullptr;
-  weaken(&site, to);
-  for (const entry* e : meet_it) {
-    sums all;
-    request few;
-    explore_entry(*e, few, all);
-    if (all.failure.empty()) continue;
-    found = e;
-    how = all.failure;
-    break;
-  }
-  weaken(nullptr, to);
-  return found;
-}
+using meetings = std::map<std::string, std::pair<order_site, std::vector<const entry*>>>;
 
-int weaken_all(const list& scenarios) {
-  std::map<std::string, std::pair<order_site, std::vector<const entry*>>> sites;
+// Which orders the scenarios come by, and which scenarios do.
+meetings find_sites(const list& scenarios) {
+  std::map<std::tuple<std::string, unsigned, unsigned, access_kind>, std::pair<order_site, std::vector<const entry*>>> found;
   for (const entry& e : scenarios) {
     collect_sites(true);
     (void)run(e.make, {strategy::random, 3, e.stale, true, 1, 300, {}});
     collect_sites(false);
     for (const auto& site : take_sites()) {
-      auto& known = sites.try_emplace(site.name(), site, std::vector<const entry*>{}).first->second;
-      known.second.push_back(&e);
+      found.try_emplace({site.file, site.line, site.column, site.kind}, site, std::vector<const entry*>{}).first->second.second.push_back(&e);
     }
   }
-  for (const auto& [name, known] : sites) {
+  meetings named;
+  std::map<std::string, unsigned> last;
+  for (auto& [where, known] : found) {
+    known.first.ordinal = 0;
+    known.first.ordinal = ++last[known.first.name()];
+    named.emplace(known.first.name(), known);
+  }
+  return named;
+}
+
+// What the first scenario says that fails with the order weakened; empty: none does.
+std::string who_notices(const order_site& site, std::memory_order to, const std::vector<const entry*>& meet_it) {
+  std::string said;
+  weaken(&site, to);
+  for (const entry* e : meet_it) {
+    sums all;
+    explore_entry(*e, {}, all);
+    if (all.failure.empty()) continue;
+    said = std::string(e->name) + ": " + all.failure;
+    break;
+  }
+  weaken(nullptr, to);
+  return said;
+}
+
+int weaken_all(const list& scenarios) {
+  for (const auto& [name, known] : find_sites(scenarios)) {
     for (const auto to : known.first.weaker()) {
-      std::string how;
-      const entry* const noticed = who_notices(known.first, to, known.second, how);
-      std::printf("%s %s -> %s: %s\n", name.c_str(), name_of(known.first.order), name_of(to),
-                  noticed != nullptr ? (std::string(noticed->name) + ": " + how).c_str() : "NOT NOTICED");
+      const auto said = who_notices(known.first, to, known.second);
+      std::printf("%s -> %s: %s (line %u)\n", name.c_str(), name_of(to), said.empty() ? "NOT NOTICED" : said.c_str(), known.first.line);
       std::fflush(stdout);
     }
   }
   return 0;
+}
+
+int weaken_one(const list& scenarios, const request& how) {
+  const auto sites = find_sites(scenarios);
+  const auto known = sites.find(how.weak_site);
+  if (known == sites.end()) {
+    std::printf("these scenarios do not come by %s\n", how.weak_site.c_str());
+    return 2;
+  }
+  for (const auto to : known->second.first.weaker()) {
+    if (how.weak_order != name_of(to)) continue;
+    const auto said = who_notices(known->second.first, to, known->second.second);
+    std::printf("%s\n", said.empty() ? "not noticed" : said.c_str());
+    return said.empty() ? 0 : 1;
+  }
+  std::printf("%s is not weaker\n", how.weak_order.c_str());
+  return 2;
 }
 
 }  // namespace
@@ -192,7 +224,7 @@ int main(int argc, char** argv) {
     if (!wanted) continue;
     ++found;
     if (!how.replay.empty()) return replay(e, how.replay);
-    if (how.orders) {
+    if (how.orders || !how.weak_site.empty()) {
       chosen.push_back(e);
     } else if (!report_on(e, how)) {
       ++failed;
@@ -203,5 +235,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (how.orders) return weaken_all(chosen);
+  if (!how.weak_site.empty()) return weaken_one(chosen, how);
   return failed == 0 ? 0 : 1;
 }

@@ -15,7 +15,7 @@ constexpr auto release = std::memory_order_release;
 constexpr auto both = std::memory_order_acq_rel;
 constexpr auto strongest = std::memory_order_seq_cst;
 
-using key = std::tuple<std::string, unsigned, unsigned, access>;
+using key = std::tuple<std::string, unsigned, unsigned, access_kind>;
 std::map<key, order_site> collected;
 bool collecting = false;
 const order_site* weakened = nullptr;
@@ -26,10 +26,19 @@ const char* base_name(const char* path) {
   return slash != nullptr ? slash + 1 : path;
 }
 
-void collect(const std::source_location& at, access kind, std::memory_order asked) {
+// "T* ns::deque<T>::steal(deque&, unsigned int&) [with T = x]" is "steal".
+std::string short_name(const char* function) {
+  std::string text = function;
+  text = text.substr(0, text.find(" [with"));
+  if (const auto open = text.find('('); open != std::string::npos) text.resize(open);
+  return text.substr(text.find_last_of(": ") + 1);
+}
+
+void collect(const std::source_location& at, access_kind kind, std::memory_order asked) {
   if (asked == relaxed || std::strstr(at.file_name(), "/explore/") != nullptr) return;
   const std::string file = base_name(at.file_name());
-  collected.try_emplace({file, at.line(), at.column(), kind}, order_site{file, at.line(), at.column(), kind, asked});
+  collected.try_emplace({file, at.line(), at.column(), kind},
+                        order_site{file, short_name(at.function_name()), at.line(), at.column(), kind, asked});
 }
 
 }  // namespace
@@ -46,22 +55,22 @@ const char* name_of(std::memory_order order) noexcept {
 
 std::string order_site::name() const {
   static constexpr const char* kinds[] = {"load", "store", "rmw", "fence"};
-  return file + ":" + std::to_string(line) + ":" + std::to_string(column) + " " + kinds[static_cast<int>(kind)];
+  return file + " " + function + " " + kinds[static_cast<int>(kind)] + " " + name_of(order) + " " + std::to_string(ordinal);
 }
 
 std::vector<std::memory_order> order_site::weaker() const {
-  if (kind == access::fence) return {relaxed};
+  if (kind == access_kind::fence) return {relaxed};
   switch (order) {
     case strongest:
-      if (kind == access::load) return {relaxed, acquire};
-      if (kind == access::store) return {relaxed, release};
+      if (kind == access_kind::load) return {relaxed, acquire};
+      if (kind == access_kind::store) return {relaxed, release};
       return {relaxed, acquire, release, both};
     case both: return {relaxed, acquire, release};
     default: return {relaxed};
   }
 }
 
-std::memory_order order_at(const std::source_location& at, access kind, std::memory_order asked) noexcept {
+std::memory_order order_at(const std::source_location& at, access_kind kind, std::memory_order asked) noexcept {
   if (collecting) collect(at, kind, asked);
   if (weakened == nullptr || at.line() != weakened->line || at.column() != weakened->column || kind != weakened->kind) return asked;
   return weakened->file == base_name(at.file_name()) ? weakened_to : asked;

@@ -29,37 +29,37 @@ class model_atomic {
 
   T load(order o = strongest, site at = site::current()) const noexcept {
     look();
-    return from_bits(traces_.load(to_bits(value_), order_at(at, access::load, o)));
+    return from_bits(traces_.load(to_bits(value_), order_at(at, access_kind::load, o)));
   }
   void store(T v, order o = strongest, site at = site::current()) noexcept {
     look();
-    traces_.store(to_bits(value_), to_bits(v), order_at(at, access::store, o));
+    traces_.store(to_bits(value_), to_bits(v), order_at(at, access_kind::store, o));
     set(v);
   }
   T exchange(T v, order o = strongest, site at = site::current()) noexcept {
-    return change([v](T) { return v; }, order_at(at, access::both, o));
+    return change([v](T) { return v; }, order_at(at, access_kind::both, o));
   }
   T fetch_add(T d, order o = strongest, site at = site::current()) noexcept {
-    return change([d](T old) { return static_cast<T>(old + d); }, order_at(at, access::both, o));
+    return change([d](T old) { return static_cast<T>(old + d); }, order_at(at, access_kind::both, o));
   }
   T fetch_sub(T d, order o = strongest, site at = site::current()) noexcept {
-    return change([d](T old) { return static_cast<T>(old - d); }, order_at(at, access::both, o));
+    return change([d](T old) { return static_cast<T>(old - d); }, order_at(at, access_kind::both, o));
   }
   T fetch_or(T d, order o = strongest, site at = site::current()) noexcept {
-    return change([d](T old) { return static_cast<T>(old | d); }, order_at(at, access::both, o));
+    return change([d](T old) { return static_cast<T>(old | d); }, order_at(at, access_kind::both, o));
   }
   T fetch_and(T d, order o = strongest, site at = site::current()) noexcept {
-    return change([d](T old) { return static_cast<T>(old & d); }, order_at(at, access::both, o));
+    return change([d](T old) { return static_cast<T>(old & d); }, order_at(at, access_kind::both, o));
   }
   bool compare_exchange_strong(T& expected, T desired, order success, order failure,
                                site at = site::current()) noexcept {
     look();
     if (value_ != expected) {
-      traces_.look_at_newest(to_bits(value_), order_at(at, access::load, failure));
+      traces_.look_at_newest(to_bits(value_), order_at(at, access_kind::load, failure));
       expected = value_;
       return false;
     }
-    traces_.replace(to_bits(value_), to_bits(desired), order_at(at, access::both, success));
+    traces_.replace(to_bits(value_), to_bits(desired), order_at(at, access_kind::both, success));
     set(desired);
     return true;
   }

@@ -11,22 +11,24 @@
 namespace explore {
 
 // A fence is weakened to none; a compare-exchange has two sites, of its success and of its failure.
-enum class access : std::uint8_t { load, store, both, fence };
+enum class access_kind : std::uint8_t { load, store, both, fence };
 
 struct order_site {
-  std::string file;  // without its folders
+  std::string file;      // without its folders
+  std::string function;  // without its scope and parameters
   unsigned line = 0, column = 0;
-  access kind = access::load;
+  access_kind kind = access_kind::load;
   std::memory_order order = std::memory_order_relaxed;
+  unsigned ordinal = 1;  // among those of its kind and order in the function
 
-  [[nodiscard]] std::string name() const;
+  [[nodiscard]] std::string name() const;  // without the line: "deque.hpp steal load acquire 2"
   // Every order it could have instead that is weaker, the weakest first.
   [[nodiscard]] std::vector<std::memory_order> weaker() const;
 };
 [[nodiscard]] const char* name_of(std::memory_order order) noexcept;
 
 // The order with which the operation is carried out: the one asked for, unless this site is weakened.
-[[nodiscard]] std::memory_order order_at(const std::source_location& at, access kind, std::memory_order asked) noexcept;
+[[nodiscard]] std::memory_order order_at(const std::source_location& at, access_kind kind, std::memory_order asked) noexcept;
 
 // The sites that runs have come by since the last call, but for those of the tests themselves.
 void collect_sites(bool on) noexcept;

@@ -24,13 +24,13 @@ void choose_fences() noexcept;
 #if defined(RAMIE_MODEL)
 
 inline void full_fence(std::source_location at = std::source_location::current()) noexcept {
-  explore::fence(explore::order_at(at, explore::access::fence, std::memory_order_seq_cst));
+  explore::fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
 inline void light_fence(std::source_location at = std::source_location::current()) noexcept {
-  explore::light_fence(explore::order_at(at, explore::access::fence, std::memory_order_seq_cst));
+  explore::light_fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
 inline void heavy_fence(std::source_location at = std::source_location::current()) noexcept {
-  explore::heavy_fence(explore::order_at(at, explore::access::fence, std::memory_order_seq_cst));
+  explore::heavy_fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
 
 #else
