@@ -9,6 +9,7 @@
 #include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <ramie/platform/biased_lock.hpp>
 #include <ramie/ramie.hpp>
@@ -91,6 +92,22 @@ TEST_CASE("a nursery destroyed by another fiber ends the program", "[conformance
       "was not destroyed by the");
 }
 
+// C29
+TEST_CASE("each revocation doubles what the next grant takes", "[conformance][lock]") {
+  using ramie::platform::biased_lock;
+  biased_lock lock;
+  const ramie::platform::lock_party me{&lock, 0};
+  std::vector<std::uint32_t> took;
+  for (int round = 0; round < 4; ++round) {
+    std::uint32_t times = 0;
+    for (bool granted = false; !granted; granted = lock.enter_granted(&me), ++times) biased_lock::guard once(lock, &me);
+    lock.leave_granted(&me);
+    took.push_back(times);
+    biased_lock::guard stranger(lock, nullptr);
+  }
+  CHECK(took == std::vector<std::uint32_t>{64, 128, 256, 512});
+}
+
 // C30
 TEST_CASE("a granted lock that is taken twice ends the program", "[conformance][lock][death]") {
   dies_saying(
@@ -153,6 +170,31 @@ TEST_CASE("a parked fiber says what it waits for, and no longer than that", "[co
   CHECK(kind == "channel recv");
   CHECK(meanwhile.find("operations.cpp") != std::string::npos);
   CHECK_FALSE(afterwards);
+}
+
+// A4
+TEST_CASE("what is ready is not waited for", "[conformance][wake]") {
+  struct ready final : waitable {
+    int asked = 0, published = 0;
+    bool try_complete(waiter&) override { return ++asked != 0; }
+    bool publish(waiter&) override { return ++published == 0; }
+    void unpublish(waiter&) noexcept override {}
+  } now;
+  static const wait_reason why{"ready"};
+  std::uint64_t tickets = 99;
+  bool completed = false;
+  const auto wait = [&] {
+    const auto before = self().wait_ticket.load();
+    waiter node;
+    completed = fiber_wait(now, node, why) == wait_result::completed;
+    tickets = self().wait_ticket.load() - before;
+  };
+  wait();
+  CHECK((completed && tickets == 0));
+  ramie::run(with_workers(1), wait);
+  CHECK((completed && tickets == 0));
+  CHECK(now.asked == 2);
+  CHECK(now.published == 0);
 }
 
 // A7
