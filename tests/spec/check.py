@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Every clause of spec/ has a row in spec/conformance.md, and every row names what exists.
+
+One line a row, "ok …" or "FAILED …"; exit code 1 if any failed. --without-models: spec/model may be missing.
+--self-test: shows that each kind of failure is found.
+"""
+import ast
+import pathlib
+import re
+import sys
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+CLAUSE = re.compile(r"^(?:\|\s*|[-*]\s+|\d+\.\s+)?\*\*([A-Z]{1,2}\d+)\*\*", re.M)
+LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
+CASE = re.compile(r"\bTEST_CASE\(\s*" + LITERALS + r",\s*" + LITERALS)
+LINK = re.compile(r"\]\(([^)#:]+)\)")
+# How many numbered clauses each section of seed 004 has, by the checklist.
+SEED = {"0": 5, "1": 6, "F": 5, "3": 8, "4": 9, "5": 11, "6": 5, "7": 5, "8": 5, "9": 15, "10": 11}
+
+
+class Tree:
+    """What there is to be named."""
+
+    def __init__(self, top, without_models=False, seed=None):
+        self.top, self.without_models = top, without_models
+        self.seed = SEED if seed is None else seed
+        self.files = [p for p in top.rglob("*") if p.is_file() and not any(
+            part.startswith((".git", "build")) for part in p.relative_to(top).parts)]
+        self.texts = {}
+        self.clauses, self.doubled = read_clauses(top / "spec")
+        self.cases, self.tags = read_cases(top / "tests")
+        self.scenarios = find_all(r'\{\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
+        self.mutants = read_mutants(sorted((top / "tests/mutants").glob("*.py")))
+        self.models = {p.stem for p in (top / "spec/model").glob("*.pml")}
+        listed = re.search(r"^\s*([a-z0-9_ |-]+)\) suites\+=", (top / "tools/test").read_text(), re.M)
+        self.suites = set(re.split(r"[ |]+", listed.group(1).strip())) if listed else set()
+
+    def named(self, name):
+        return [p for p in self.files if ("/" + p.relative_to(self.top).as_posix()).endswith("/" + name)]
+
+    def text(self, path):
+        if path not in self.texts:
+            self.texts[path] = path.read_text(errors="replace")
+        return self.texts[path]
+
+    def holds(self, name, symbol):
+        return any(re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", self.text(p)) for p in self.named(name))
+
+
+def find_all(pattern, paths):
+    return {name for p in paths for name in re.findall(pattern, p.read_text())}
+
+
+def read_clauses(folder):
+    where, doubled = {}, []
+    for page in sorted(folder.glob("*.md")):
+        if page.name == "conformance.md":
+            continue
+        for name in CLAUSE.findall(page.read_text()):
+            doubled += [name] if name in where else []
+            where[name] = page.name
+    return where, doubled
+
+
+def read_cases(folder):
+    def joined(literals):
+        return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
+    cases, tags = set(), set()
+    for page in sorted(folder.rglob("*.cpp")):
+        for name, marks in CASE.findall(page.read_text().replace("TEMPLATE_TEST_CASE", "TEST_CASE")):
+            cases.add(joined(name))
+            tags.update(re.findall(r"\[([^\]]+)\]", joined(marks)))
+    return cases, tags
+
+
+def read_mutants(pages):
+    names = set()
+    for page in pages:
+        for node in ast.walk(ast.parse(page.read_text())):
+            if isinstance(node, ast.Assign) and "MUTANTS" in ast.dump(node.targets[0]) and isinstance(node.value, ast.List):
+                names |= {e.elts[0].value for e in node.value.elts if isinstance(e, ast.Tuple)}
+    return names
+
+
+def read_rows(text):
+    """(part, section, {column: cell}) of every row of every table."""
+    part = section = ""
+    columns = None
+    for line in text.splitlines():
+        if line.startswith("## "):
+            part, section, columns = line[3:].strip(), "", None
+        elif line.startswith("### "):
+            section, columns = line[4:].strip(), None
+        elif not line.startswith("|"):
+            columns = None
+        elif columns is None:
+            columns = [c.strip() for c in line.strip("| ").split("|")]
+        elif not set(line) <= set("|-: "):
+            yield part, section, dict(zip(columns, [c.strip() for c in line.strip()[1:-1].split("|")]))
+
+
+def wrong_test(tree, ref):
+    kind, _, name = ref.partition(": ")
+    known = {"explore": tree.scenarios, "mutant": tree.mutants, "model": tree.models, "suite": tree.suites}
+    if kind == "model" and tree.without_models and not (tree.top / "spec/model").is_dir():
+        return None
+    if kind in known:
+        return None if name in known[kind] else f"no {kind} '{name}'"
+    if kind == "later":
+        return None if re.fullmatch(r"issue \d+", name) else f"later than what: '{name}'"
+    if ref.startswith("["):
+        return next((f"no case has the tag [{t}]" for t in re.findall(r"\[([^\]]*)\]", ref) if t not in tree.tags), None)
+    if ref.startswith("static_assert in "):
+        file = ref[len("static_assert in "):]
+        return None if tree.holds(file, "static_assert") else f"no static_assert in '{file}'"
+    return None if ref in tree.cases else f"no test case '{ref}'"
+
+
+def wrong_code(tree, cell):
+    file = None
+    for name in re.findall(r"`([^`]+)`", cell):
+        if re.search(r"\.(hpp|cpp|py|md|pml|build|sh)$", name):
+            file = name
+            if not tree.named(file):
+                yield f"no file '{file}'"
+        elif file is None:
+            yield f"'{name}' stands in no file"
+        elif tree.named(file) and not tree.holds(file, name.split("::")[-1]):
+            yield f"no '{name}' in {file}"
+
+
+def wrong_clause(tree, part, section, row):
+    if part != "Clauses":
+        return [f"there is no clause {name}" for name in row.get("ours", "").split() if name not in tree.clauses and name != "–"]
+    name = row.get("clause", "").partition(" ")[0]
+    if name not in tree.clauses:
+        return [f"there is no clause {name}"]
+    return [] if tree.clauses[name] == section else [f"{name} is a clause of {tree.clauses[name]}"]
+
+
+def missing(tree, rows):
+    named = [row["clause"].partition(" ")[0] for part, _, row in rows if part == "Clauses" and "clause" in row]
+    yield from (f"{name} ({page}) has no row" for name, page in tree.clauses.items() if name not in named)
+    yield from (f"{name} has two rows" for name in sorted(set(named)) if named.count(name) > 1)
+    yield from (f"{name} is two clauses" for name in tree.doubled)
+    seeds = {row["seed clause"].partition(" ")[0] for _, _, row in rows if "seed clause" in row}
+    wanted = [f"F{i}" if s == "F" else f"{s}.{i}" for s, n in tree.seed.items() for i in range(1, n + 1)]
+    yield from (f"seed clause {name} has no row" for name in wanted if name not in seeds)
+    for page in sorted((tree.top / "spec").rglob("*.md")):
+        for to in LINK.findall(tree.text(page)):
+            if not (page.parent / to).exists() and not (tree.without_models and to == "model/"):
+                yield f"{page.name} links to '{to}', which is not there"
+
+
+def check(tree, say=print):
+    rows = list(read_rows((tree.top / "spec/conformance.md").read_text()))
+    bad = tested = later = 0
+    for part, section, row in rows:
+        refs = [r.strip() for r in row.get("test", "").split(";") if r.strip()]
+        wrong = wrong_clause(tree, part, section, row) + list(wrong_code(tree, row.get("code", "")))
+        wrong += [w for w in (wrong_test(tree, r) for r in refs) if w] + ([] if refs else ["has no test"])
+        now = [r for r in refs if not r.startswith("later: ")]
+        tested, later, bad = tested + bool(now), later + bool(refs and not now), bad + bool(wrong)
+        say(f"FAILED {next(iter(row.values()))}: {'; '.join(wrong)}" if wrong else f"ok {next(iter(row.values()))}")
+    for lack in missing(tree, rows):
+        bad += 1
+        say(f"FAILED {lack}")
+    say(f"{len(rows)} rows, {tested} with a test, {later} later")
+    return bad
+
+
+def main():
+    if "--self-test" in sys.argv:
+        from self_test import self_test
+        return self_test(check, Tree)
+    return check(Tree(TOP, "--without-models" in sys.argv))
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSL-1.0
+"""check.py on small trees: one in which all is well, and one for each thing that may be wrong."""
+import pathlib
+import tempfile
+
+# A small tree in which all is well.
+GOOD = {
+    "spec/a.md": "**F1** one\n\n| **T1** | two |\n", "spec/model/m.pml": "", "runtime/x.hpp": "int claim; static_assert(true);",
+    "tests/a.cpp": 'TEST_CASE("a; b"\n "c", "[unit][x]") {}\nTEMPLATE_TEST_CASE("d", "[unit]", int) {}', "tests/explore/m.cpp": '{"scene", f, 3},',
+    "tests/mutants/run.py": 'MUTANTS = [("flaw", "f")]', "tools/test": "    unit | tsan) suites+=\n",
+    "spec/conformance.md": "## Seeds\n| seed clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
+    "| F1 one | `x.hpp` `claim` | explore: scene; mutant: flaw; [x] |\n| T1 two | – | model: m; suite: tsan; static_assert in x.hpp; later: issue 7 |\n",
+}
+# (what is changed where, into what, and what must be said)
+BROKEN = [
+    ("spec/a.md", "one", "one\n\n**F2** more", "F2 (a.md) has no row"), ("spec/a.md", "two", "two |\n| **F1** | x", "F1 is two clauses"),
+    ("spec/conformance.md", "T1 two", "T9 two", "there is no clause T9"), ("spec/conformance.md", "| F1 | d", "| F7 | d", "there is no clause F7"),
+    ("spec/conformance.md", "T1 two", "F1 two", "F1 has two rows"), ("spec/conformance.md", "### a.md", "### b.md", "F1 is a clause of a.md"),
+    ("spec/conformance.md", "0.1 x", "0.2 x", "seed clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
+    ("spec/conformance.md", "| F1 | d |", "| F1 | e |", "no test case 'e'"), ("spec/conformance.md", "[x]", "[y]", "no case has the tag [y]"),
+    ("spec/conformance.md", "scene", "other", "no explore 'other'"), ("spec/conformance.md", "flaw", "flow", "no mutant 'flow'"),
+    ("spec/conformance.md", "model: m", "model: n", "no model 'n'"), ("spec/conformance.md", "tsan", "msan", "no suite 'msan'"),
+    ("spec/conformance.md", "in x.hpp", "in a.cpp", "no static_assert in 'a.cpp'"), ("spec/conformance.md", "issue 7", "some day", "later than what"),
+    ("spec/conformance.md", "`x.hpp`", "`y.hpp`", "no file 'y.hpp'"), ("spec/conformance.md", "`claim`", "`clam`", "no 'clam' in x.hpp"),
+    ("spec/conformance.md", "`x.hpp` ", "", "'claim' stands in no file"), ("spec/a.md", "one", "[one](gone.md)", "links to 'gone.md'"),
+]
+
+
+def try_out(check, tree, changed, old, new):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in GOOD.items():
+            path = pathlib.Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace(old, new, 1) if name == changed else text)
+        said = []
+        bad = check(tree(pathlib.Path(folder), seed={"0": 1}), said.append)
+        return bad, "\n".join(said)
+
+
+def self_test(check, tree):
+    bad, said = try_out(check, tree, "", "", "")
+    failures = 0 if bad == 0 and said.endswith("3 rows, 3 with a test, 0 later") else 1
+    print(f"{'FAILED' if failures else 'ok'} a good map passes")
+    for changed, old, new, expected in BROKEN:
+        bad, said = try_out(check, tree, changed, old, new)
+        found = bad != 0 and any(line.startswith("FAILED") and expected in line for line in said.splitlines())
+        failures += not found
+        print(f"{'ok' if found else 'FAILED'} found: {expected}" + ("" if found else f"\n{said}"))
+    return failures
