@@ -3,15 +3,15 @@
 //
 //   ramie-explore [--list] [--seeded N] [--seed S] [--bound P] [scenario …]
 //   ramie-explore --replay TEXT scenario
-//   ramie-explore --orders [scenario …]
-//   ramie-explore --weaken SITE ORDER scenario …
+//   ramie-explore --sites | --orders [scenario …]
+//   ramie-explore --weaken            reads "SITE -> ORDER @ scenario" lines (@ *: all), says for each who notices
 //
 // Every scenario: exhaustively as far as its entry says, sequentially consistent and then with old values; then
 // --seeded schedules by random walk and as many by priorities (default 2,000; from seed S). --bound: another number of
 // preemptions, exhaustively. RAMIE_TEST_SIZE=large: one more preemption each, and half a million schedules of each kind.
 //
-// --orders: every memory order that the scenarios come by, weakened one at a time; says which scenario notices, or that
-// none does (spec/memory-orders.md says why that is). --weaken: one of them, by the name that --orders prints.
+// --sites: the memory orders that the scenarios come by, and what is weaker. --orders: each of them weakened, one at a
+// time; says which scenario notices, or that none does (spec/memory-orders.md says why that is).
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -30,11 +30,11 @@ namespace {
 using namespace explore;
 
 struct request {
-  bool list = false, orders = false;
+  bool list = false, sites = false, orders = false, weaken = false;
   std::uint64_t seeded = 2'000;
   std::uint64_t seed = 1;
   unsigned bound = 0, extra = 0;
-  std::string replay, weak_site, weak_order;
+  std::string replay;
   std::vector<std::string> names;
 };
 
@@ -50,6 +50,8 @@ request parse(int argc, char** argv) {
     const auto number = [&] { return std::strtoull(i + 1 < argc ? argv[++i] : "0", nullptr, 10); };
     if (a == "--list") {
       r.list = true;
+    } else if (a == "--sites") {
+      r.sites = true;
     } else if (a == "--orders") {
       r.orders = true;
     } else if (a == "--seeded") {
@@ -59,9 +61,7 @@ request parse(int argc, char** argv) {
     } else if (a == "--bound") {
       r.bound = static_cast<unsigned>(number());
     } else if (a == "--weaken") {
-      r.weak_site = i + 2 < argc ? argv[i + 1] : "";
-      r.weak_order = i + 2 < argc ? argv[i + 2] : "";
-      i += 2;
+      r.weaken = true;
     } else if (a == "--replay") {
       r.replay = i + 1 < argc ? argv[++i] : "";
     } else {
@@ -151,7 +151,7 @@ meetings find_sites(const list& scenarios) {
   std::map<std::tuple<std::string, unsigned, unsigned, access_kind>, std::pair<order_site, std::vector<const entry*>>> found;
   for (const entry& e : scenarios) {
     collect_sites(true);
-    (void)run(e.make, {strategy::random, 3, e.stale, true, 1, 300, {}});
+    (void)run(e.make, {strategy::random, 3, e.stale, true, 1, 30, {}});
     collect_sites(false);
     for (const auto& site : take_sites()) {
       found.try_emplace({site.file, site.line, site.column, site.kind}, site, std::vector<const entry*>{}).first->second.second.push_back(&e);
@@ -182,6 +182,13 @@ std::string who_notices(const order_site& site, std::memory_order to, const std:
   return said;
 }
 
+int list_sites(const list& scenarios) {
+  for (const auto& [name, known] : find_sites(scenarios)) {
+    for (const auto to : known.first.weaker()) std::printf("%s -> %s\n", name.c_str(), name_of(to));
+  }
+  return 0;
+}
+
 int weaken_all(const list& scenarios) {
   for (const auto& [name, known] : find_sites(scenarios)) {
     for (const auto to : known.first.weaker()) {
@@ -193,21 +200,37 @@ int weaken_all(const list& scenarios) {
   return 0;
 }
 
-int weaken_one(const list& scenarios, const request& how) {
-  const auto sites = find_sites(scenarios);
-  const auto known = sites.find(how.weak_site);
-  if (known == sites.end()) {
-    std::printf("these scenarios do not come by %s\n", how.weak_site.c_str());
-    return 2;
+std::string weaken_one(const meetings& sites, const list& scenarios, const std::string& line) {
+  const auto arrow = line.find(" -> "), at = line.find(" @ ");
+  if (arrow == std::string::npos || at == std::string::npos) return "not a line I understand";
+  const auto known = sites.find(line.substr(0, arrow));
+  if (known == sites.end()) return "no scenario comes by it";
+  const std::string order = line.substr(arrow + 4, at - arrow - 4), wanted = line.substr(at + 3);
+  std::vector<const entry*> chosen = known->second.second;
+  if (wanted != "*") {
+    chosen.clear();
+    for (const entry& e : scenarios) {
+      if (wanted == e.name) chosen.push_back(&e);
+    }
   }
   for (const auto to : known->second.first.weaker()) {
-    if (how.weak_order != name_of(to)) continue;
-    const auto said = who_notices(known->second.first, to, known->second.second);
-    std::printf("%s\n", said.empty() ? "not noticed" : said.c_str());
-    return said.empty() ? 0 : 1;
+    if (order != name_of(to)) continue;
+    const auto said = who_notices(known->second.first, to, chosen);
+    return said.empty() ? "not noticed" : "noticed by " + said;
   }
-  std::printf("%s is not weaker\n", how.weak_order.c_str());
-  return 2;
+  return order + " is not weaker";
+}
+
+int weaken_by_line(const list& scenarios) {
+  const auto sites = find_sites(scenarios);
+  char line[512];
+  while (std::fgets(line, sizeof line, stdin) != nullptr) {
+    std::string text = line;
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::puts(weaken_one(sites, scenarios, text).c_str());
+    std::fflush(stdout);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -224,7 +247,7 @@ int main(int argc, char** argv) {
     if (!wanted) continue;
     ++found;
     if (!how.replay.empty()) return replay(e, how.replay);
-    if (how.orders || !how.weak_site.empty()) {
+    if (how.sites || how.orders || how.weaken) {
       chosen.push_back(e);
     } else if (!report_on(e, how)) {
       ++failed;
@@ -234,7 +257,8 @@ int main(int argc, char** argv) {
     std::puts("no such scenario (--list names them)");
     return 2;
   }
+  if (how.sites) return list_sites(chosen);
   if (how.orders) return weaken_all(chosen);
-  if (!how.weak_site.empty()) return weaken_one(chosen, how);
+  if (how.weaken) return weaken_by_line(chosen);
   return failed == 0 ? 0 : 1;
 }

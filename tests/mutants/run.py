@@ -25,8 +25,10 @@ LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/pla
 CHANNEL = "channel/src/core.cpp"
 
 # What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
-MAIN, CHANNELS = "tests/explore/main.cpp", "tests/explore/channels.cpp"
-SEEN_BY = {STATE: [MAIN, CHANNELS], DEQUE: [MAIN], LIFO: [MAIN], LIVE: [MAIN], LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL]}
+IDLE, NEXT, PARKER, INJECTION = "sched/idle_set.hpp", "runtime/src/sched/next.cpp", "platform/src/futex_parker.cpp", "sched/injection_queue.hpp"
+WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS = (f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels"))
+SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
+           LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL]}
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -103,6 +105,23 @@ MUTANTS = [
     ("nobody moves up", CHANNEL, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
     ("the buffer before the one who waits", CHANNEL, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
     ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
+    # Sleepers.
+    ("the bit before the counts", IDLE, [
+        ("    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n", ""),
+        ("  void announce_sleep(std::uint32_t worker, bool was_searching) noexcept {\n",
+         "  void announce_sleep(std::uint32_t worker, bool was_searching) noexcept {\n    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n")],
+     ["nobody_sleeps_on_work"]),
+    ("the last searcher says nothing", IDLE, [(".searching() == 1;", ".searching() == 77;")], ["nobody_sleeps_on_work"]),
+    ("a sleeper that can't be found", IDLE, [("if ((before & mask) != 0) {", "if ((before & mask) == 0) {")], ["nobody_sleeps_on_work"]),
+    ("a token that comes while parking is lost", PARKER, [("  if (announce()) return;\n  while", "  (void)announce();\n  state_.store(parked);\n  while")], ["parker_tokens"]),
+    ("two tokens are two", PARKER, [("state_.exchange(notified, std::memory_order_release) == parked", "state_.fetch_add(1) == parked")], ["parker_tokens"]),
+    ("a batch that forgets its end", INJECTION, [("    last_ = items[count - 1];\n", "    last_ = items[0];\n")], ["injection"]),
+    ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
+    # The whole runtime under the explorer.
+    ("sleep without a second look", NEXT, [("const bool needed = work_visible() ||", "const bool needed = false &&")], "programs"),
+    ("the last searcher does not look again", NEXT, [("if (idle.leave_search() && idle.look().parked() != 0) {", "if (idle.leave_search() && false) {")], "programs"),
+    ("nobody is told of what was spawned", "runtime/src/sched/schedule.cpp", [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], "programs"),
+    ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], "programs"),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
@@ -125,9 +144,22 @@ def build_beside_library(file, edits, folder):
                   str(BUILD / "libramie.a"), "-lboost_context"]
 
 
+# One changed file among the objects of the explorer of the whole runtime.
+def build_programs(file, edits, folder):
+    source = folder / pathlib.Path(file).name
+    source.write_text(mutated((TOP / file).read_text(), edits))
+    includes = [f"-I{TOP / d}" for d in ("tests/explore", "runtime/src", "channel/src", "channel/include", "runtime/include", "runtime/internal",
+                                        "platform/internal", "nursery/include", str(pathlib.Path(file).parent))]
+    same = "_" + file.removeprefix("runtime/src/").replace("/", "_") + ".o"
+    rest = [str(p) for p in (BUILD / "tests" / "ramie-explore-runtime.p").glob("*.o") if not p.name.endswith(same)]
+    return CXX + ["-std=c++20", "-w", "-O1", "-DRAMIE_MODEL", "-DRAMIE_MODEL_OF_ALL", *includes, str(source), *rest]
+
+
 def build_and_run(mutant, folder):
     name, file, edits, scenarios = mutant
     program = folder / "program"
+    if scenarios == "programs":
+        return judge(build_programs(file, edits, folder), program, [], 120)
     if scenarios == "nursery":
         return judge(build_beside_library(file, edits, folder), program, [], 20)
     for room in ("platform", "runtime", "channel"):

@@ -2,7 +2,7 @@
 // Choosing what a worker runs next.
 //
 // Order: the injection queue when its turn has come (before the local queues, or a busy worker would
-// starve it); the LIFO slot, three times a tick while others wait in the ring; the ring, oldest first; the
+// starve it); the LIFO slot, three times in a row while others wait in the ring; the ring, oldest first; the
 // injection queue; theft of half of somebody's ring; sleep.
 #include <algorithm>
 

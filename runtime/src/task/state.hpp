@@ -280,11 +280,11 @@ class fiber_word {
                     name_of(seen.state()), name_of(to), static_cast<unsigned long long>(seen.bits()));
   }
 
-  // acq_rel: the winner sees all that led to the state it leaves, and publishes what led to its own.
+  // The winner sees all that led to the state it leaves, and publishes what led to its own.
   // On failure `seen` is what stands there now.
   bool replace(word_view& seen, word_view next) noexcept {
     auto expected = seen.bits();
-    // seq_cst rather than acq_rel: the commit is one half of the handshake with a canceller (cancel/scope.hpp).
+    // seq_cst rather than acq_rel: the commit is one half of the handshake with a canceller (cancel_scope.hpp).
     if (bits_.compare_exchange_weak(expected, next.bits(), std::memory_order_seq_cst, std::memory_order_acquire)) {
       return true;
     }
