@@ -4,6 +4,7 @@
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
+#include <ramie/gather.hpp>
 #include <ramie/nursery.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/runtime.hpp>
@@ -11,6 +12,7 @@
 #include <ramie/this_fiber.hpp>
 #include <ramie/timeout.hpp>
 
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/here.hpp>
 
 #include "scenarios.hpp"
@@ -145,6 +147,48 @@ void timeout_meets_send() {
   require(sent == static_cast<bool>(got), "sent and received do not agree");
 }
 
+// A plain thread meets a fiber: the thread's proxy parks on a futex.
+void thread_meets_fiber() {
+  ramie::channel<int> c(0);
+  ramie::platform::thread outside([c]() mutable { require(c.send(3), "refused"); });
+  const auto got = c.recv();
+  require(got.has_value() && *got == 3, "the element is lost");
+  outside.join();
+}
+
+void failing_child() {
+  ramie::channel<int> never(0);
+  ramie::nursery n;
+  n.spawn([never]() mutable { (void)never.recv(); });
+  n.spawn([] { throw 42; });
+  int caught = 0;
+  try {
+    n.join();
+  } catch (int v) {
+    caught = v;
+  }
+  require(caught == 42, "the failure did not arrive");
+}
+
+void last_sender_goes() {
+  auto [tx, rx] = ramie::make_channel<int>(1);
+  ramie::nursery n;
+  n.spawn([tx = tx]() mutable { (void)tx.send(1); });
+  n.spawn([tx = std::move(tx)]() mutable { (void)tx.send(2); });
+  int sum = 0;
+  while (auto v = rx.recv()) sum += *v;
+  n.join();
+  require(sum == 3, "an element is lost, or the channel closed too early");
+}
+
+void race_of_two() {
+  const int won = ramie::race([] { return 1; }, [] {
+                    ramie::yield();
+                    return 2;
+                  });
+  require(won == 1 || won == 2, "nobody won");
+}
+
 void oneshot_meets_drop() {
   auto [tx, rx] = ramie::make_oneshot<int>();
   ramie::nursery n;
@@ -169,14 +213,18 @@ list all_scenarios() {
   }();
   (void)once;
   return {
-      on("spawn_and_join", spawn_and_join, 2, 2, 20'000),
-      on("nested_join", nested_join, 2, 2, 20'000),
-      on("rendezvous", rendezvous, 2, 2, 20'000),
-      on("close_and_cancel", close_and_cancel, 2, 2, 20'000),
-      on("cancel_a_parked_one", cancel_a_parked_one, 2, 2, 20'000),
-      on("select_two", select_two, 2, 2, 20'000),
-      on("timeout_meets_send", timeout_meets_send, 2, 2, 20'000),
-      on("oneshot_meets_drop", oneshot_meets_drop, 2, 2, 20'000),
+      on("spawn_and_join", spawn_and_join, 2, 2, 4'000),
+      on("nested_join", nested_join, 2, 2, 4'000),
+      on("rendezvous", rendezvous, 2, 2, 4'000),
+      on("close_and_cancel", close_and_cancel, 2, 2, 4'000),
+      on("cancel_a_parked_one", cancel_a_parked_one, 2, 2, 4'000),
+      on("select_two", select_two, 2, 2, 4'000),
+      on("timeout_meets_send", timeout_meets_send, 2, 2, 4'000),
+      on("thread_meets_fiber", thread_meets_fiber, 1, 2, 4'000),
+      on("failing_child", failing_child, 2, 2, 4'000),
+      on("last_sender_goes", last_sender_goes, 2, 2, 4'000),
+      on("race_of_two", race_of_two, 2, 2, 4'000),
+      on("oneshot_meets_drop", oneshot_meets_drop, 2, 2, 4'000),
   };
 }
 

@@ -84,6 +84,35 @@ class ring_ends final : public scenario {
   item items_[6];
 };
 
+// A thief takes half, and another takes from the thief what it has just copied.
+class ring_chain final : public scenario {
+ public:
+  void put(item* i) { item::use(i); }
+  void put(item* const* items, std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] {
+              for (auto& i : items_) ring_.push(&i.filled(), *this);
+            },
+            [this] { thief(ring_, first_); }, [this] { thief(first_, second_); }};
+  }
+  void check() override {
+    for (auto* d : {&ring_, &first_, &second_}) {
+      while (item* const i = d->pop_old()) ++i->seen;
+    }
+    require_all_used(items_);
+  }
+
+ private:
+  static void thief(deque<item>& from, deque<item>& mine) {
+    std::uint32_t taken = 0;
+    item::use(from.steal(mine, taken));
+  }
+  deque<item> ring_, first_, second_;
+  item items_[4];
+};
+
 // The owner overfills its ring, several times round, while thieves take and copy.
 class ring_overflows final : public scenario {
  public:
@@ -197,6 +226,7 @@ list queue_scenarios() {
   return {
       {"ring_ends", [] { return std::make_unique<ring_ends>(0); }, 3, 2, 1},
       {"ring_ends_at_wrap", [] { return std::make_unique<ring_ends>(65'533); }, 1, 1, 1},
+      {"ring_chain", [] { return std::make_unique<ring_chain>(); }, 4, 3, 1},
       {"ring_overflows", [] { return std::make_unique<ring_overflows>(); }, 4, 3, 1},
       {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5, 3, 2},
       {"injection", [] { return std::make_unique<injection>(); }, 3, 2, 1},
