@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Long random programs that mix everything: nurseries, channels, selects, cancellation, deadlines, shields, plain
 // threads, fiber-locals, fork-join. support/mixed_plan.hpp makes them, and says why they can't deadlock;
-// support/mixed_actor.hpp runs them; support/mixed_ledger.hpp has the laws they must keep. Afterwards nothing is left: no
-// closure, no element, no value, no stack, no thread, no file.
+// support/mixed_actor.hpp runs them; support/mixed_ledger.hpp has the laws they must keep. Afterwards nothing is left:
+// no closure, no element, no value, no stack, no thread, no file.
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -152,9 +152,10 @@ void add(figures& all, const figures& one) {
 
 std::string show(unsigned workers, const figures& f) {
   return std::to_string(workers) + " workers: " + std::to_string(f.programs) + " programs, " +
-         std::to_string(f.fibers) + " fibers, " + std::to_string(f.waits) + " waits, " +
-         std::to_string(f.operations) + " channel operations, " + std::to_string(f.received) + " letters received, " + std::to_string(f.cancellations) +
-         " cancellations, " + std::to_string(f.timeouts) + " timeouts, " + std::to_string(f.failures) + " failures";
+         std::to_string(f.fibers) + " fibers, " + std::to_string(f.waits) + " waits, " + std::to_string(f.operations) +
+         " channel operations, " + std::to_string(f.received) + " letters received, " +
+         std::to_string(f.cancellations) + " cancellations, " + std::to_string(f.timeouts) + " timeouts, " +
+         std::to_string(f.failures) + " failures";
 }
 
 TEST_CASE("random programs of everything keep the laws and leave nothing behind", "[stress][nursery][channel]") {

@@ -3,7 +3,8 @@
 //
 //   L1  a letter that a send accepted is received at most once; one that it did not accept is not received
 //   L2  nobody receives two letters of one sender on one channel in the wrong order
-//   L3  of a channel that was drained every accepted letter was received; of one that was not, every sender's first ones
+//   L3  of a channel that was drained every accepted letter was received; of one that was not, every sender's first
+//   ones
 //       up to some point
 //   L4  every letter is destroyed exactly once
 //   L5  a child is gone before its scope is left, a scope before the one around it

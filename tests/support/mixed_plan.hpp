@@ -10,8 +10,8 @@
 //       in the order in which the tree was made;
 //   W4  inside a closed piece (fork-join, pipeline, …) whose parties wait only for each other and end by counting;
 //   W5  for ever (`forever`), below a scope that is certain to be cancelled: with a deadline, or a nursery one of whose
-//       children does nothing but W1 to W4 and then ends it. Never under a shield opened below that scope, and nobody who
-//       has to end the scope waits for such a child.
+//       children does nothing but W1 to W4 and then ends it. Never under a shield opened below that scope, and nobody
+//       who has to end the scope waits for such a child.
 // Every piece ends its waits before it waits for its parties, so a program that hangs is the runtime's fault.
 #pragma once
 
@@ -38,23 +38,24 @@ enum class act : std::uint8_t {
   sprout,   // a child of the home nursery: inner
   make,     // an object of the home nursery
   // closed pieces
-  sum,       // fork-join: seed a, depth b
-  pipe,      // a numbers through b stages of capacity c, flavour d
-  leak,      // counted ends, receivers that go early: a senders, b receivers, c letters
-  ask,       // a clients, b questions each
-  news,      // broadcast: capacity a, b messages, c receivers
-  gauge,     // watch: a values
-  contest,   // race: a runners, winner b
-  each,      // try_join_all or join_all: a functions, those in mask b fail
-  merge,     // selector: a sources of b numbers, with timeouts if c
-  permits,   // a at a time, b fibers
-  abroad,    // a plain thread and a fiber: a numbers of capacity b, direction c
-  siege,     // shutdown: grace a, b polite and c stubborn children
+  sum,      // fork-join: seed a, depth b
+  pipe,     // a numbers through b stages of capacity c, flavour d
+  leak,     // counted ends, receivers that go early: a senders, b receivers, c letters
+  ask,      // a clients, b questions each
+  news,     // broadcast: capacity a, b messages, c receivers
+  gauge,    // watch: a values
+  contest,  // race: a runners, winner b
+  each,     // try_join_all or join_all: a functions, those in mask b fail
+  merge,    // selector: a sources of b numbers, with timeouts if c
+  permits,  // a at a time, b fibers
+  abroad,   // a plain thread and a fiber: a numbers of capacity b, direction c
+  siege,    // shutdown: grace a, b polite and c stubborn children
   // scopes with steps in them
   limit,  // with_timeout: a microseconds (0 to few, or an hour): inner
   guard,  // shield: inner
   brood,  // a nursery: style a, ended by b, after c; inner: parties, the first one ends it
-  hall,   // a nursery with channels: style a, b channels of capacity 0 to 3 (c), cancelled if d; inner: parties, threads, body
+  hall,   // a nursery with channels: style a, b channels of capacity 0 to 3 (c), cancelled if d; inner: parties,
+          // threads, body
   // inside those
   party,   // a: takes its older sibling's task
   thread,  // the same, plain
@@ -104,9 +105,7 @@ class planner {
     return {what, ++tags_, a, b, c, d, {}};
   }
   // Innermost halls more often.
-  unsigned some_hall(const spot& at) {
-    return dice_.one_in(3) ? dice_.below(at.halls) : at.halls - 1;
-  }
+  unsigned some_hall(const spot& at) { return dice_.one_in(3) ? dice_.below(at.halls) : at.halls - 1; }
 
   std::vector<node> steps(spot at, unsigned most) {
     std::vector<node> all;

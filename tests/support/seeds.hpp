@@ -2,7 +2,8 @@
 // Which random programs a test runs: seeds, each with 1, 2, 4 and 8 workers, without and with chaos.
 //
 //   RAMIE_STRESS_SEED=n          that seed alone
-//   RAMIE_STRESS_MINUTES=m       new seeds for m minutes in all; the random tests of the executable share the time, each
+//   RAMIE_STRESS_MINUTES=m       new seeds for m minutes in all; the random tests of the executable share the time,
+//   each
 //                                an equal part of what is left when its turn comes
 //   RAMIE_STRESS_FIRST_SEED=n    the first one, if it is not 1
 //

@@ -27,8 +27,8 @@ ledger sound() {
   l.causes = {{1, asked, 10}, {3, late, 20}, {0, failed, 25}};
   l.sightings = {{1, asked, 11}, {3, late, 30}, {1, failed, 26}};
   l.passages = {{3, 1}};  // the shield is in between
-  l.letters = {{0, 5, 1, true, 1}, {0, 5, 2, true, 1}, {0, 5, 3, false, 1}, {0, 5, 4, true, 1},
-               {1, 5, 5, true, 1}, {1, 5, 6, true, 1}};
+  l.letters = {{0, 5, 1, true, 1}, {0, 5, 2, true, 1}, {0, 5, 3, false, 1},
+               {0, 5, 4, true, 1}, {1, 5, 5, true, 1}, {1, 5, 6, true, 1}};
   l.receipts = {{6, 0, 5, 1}, {6, 0, 5, 4}, {7, 0, 5, 2}, {7, 1, 5, 5}};
   l.drained = {0};
   l.thrown = {1};
@@ -103,7 +103,8 @@ TEST_CASE("the ledger's laws reject broken programs", "[unit][stress]") {
 std::uint64_t digest(const std::vector<node>& steps) {
   std::uint64_t sum = steps.size();
   for (const node& n : steps) {
-    for (const unsigned part : {static_cast<unsigned>(n.what), n.a, n.b, n.c, n.d}) sum = sum * 1'099'511'628'211u + part;
+    for (const unsigned part : {static_cast<unsigned>(n.what), n.a, n.b, n.c, n.d})
+      sum = sum * 1'099'511'628'211u + part;
     sum = sum * 31 + digest(n.inner);
   }
   return sum;
