@@ -87,16 +87,26 @@ struct under_way {
   std::mutex mutex;
   test::setting what;
   world* where = nullptr;
+  const ramie::runtime* by = nullptr;
 
-  void set(const test::setting& s, world* w) {
+  void set(const test::setting& s, world* w, const ramie::runtime* rt) {
     std::lock_guard hold(mutex);
     what = s;
     where = w;
+    by = rt;
   }
   void describe() {
     std::lock_guard hold(mutex);
     std::cerr << "mixed programs: " << what << std::endl;
-    if (where != nullptr) where->describe();
+    if (by == nullptr) return;
+    where->describe();
+    for (int look = 0; look < 2; ++look) {  // whether anything goes round in circles
+      const auto s = by->stats();
+      std::cerr << "  " << s.live_workers << " workers, " << s.total.polls << " polls, " << s.total.parks << " parks, "
+                << s.total.started << " of " << s.total.spawned << " fibers started, " << s.total.discarded
+                << " discarded, " << s.total.times_parked << " sleeps, pressure " << s.pressure.current << std::endl;
+      std::this_thread::sleep_for(1s);
+    }
   }
 };
 
@@ -108,12 +118,12 @@ verdict run_one(const test::setting& s, test::watchdog& dog, under_way& now) {
   ramie::manual_clock clock;
   verdict v;
   world w(dog);
-  now.set(s, &w);
   {
     auto o = s.options();
     if (p.manual_clock) o.clock = &clock;
     if (test::sanitized) o.stack_size = 256 * 1024;
     ramie::runtime rt(o);
+    now.set(s, &w, &rt);
     rt.run([&] { run_plan(w, p, clock); });
     const auto stats = rt.stats();
     v.sum.fibers = stats.total.spawned;
@@ -121,8 +131,8 @@ verdict run_one(const test::setting& s, test::watchdog& dog, under_way& now) {
     if (stats.stacks_in_use > stats.workers.size() * (ramie::detail::stack_cache_limit + 1)) {
       v.complaints.push_back("stacks in use: " + std::to_string(stats.stacks_in_use));
     }
+    now.set(s, nullptr, nullptr);
   }  // and the runtime counts its frames
-  now.set(s, nullptr);
   ledger l = w.collect();
   collect_reports(reported, l);
   for (auto& text : audit(l)) v.complaints.push_back(std::move(text));

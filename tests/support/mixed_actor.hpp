@@ -45,7 +45,7 @@ class actor : public guest {
     held_task held = std::move(given);
     held_ = &held;
     try {
-      steps(p.inner);
+      for (unsigned i = 0; i <= p.b; ++i) steps(p.inner);
     } catch (...) {
       d_.expect(false, "a thread was thrown out", p.tag);
     }
@@ -65,7 +65,8 @@ class actor : public guest {
   // Steps as a party of a nursery; takes over its sibling's task.
   static long act_out(actor& self, const node& p, held_task& held) {
     self.held_ = &held;
-    self.steps(p.inner);
+    for (unsigned i = 0; i <= p.b; ++i) self.steps(p.inner);
+    if (p.what == act::party && p.c != 0) throw mishap{};
     return value_of(p);
   }
   static long value_of(const node& p) { return 1'000 + p.tag; }

@@ -15,6 +15,7 @@
 // Every piece ends its waits before it waits for its parties, so a program that hangs is the runtime's fault.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -57,7 +58,7 @@ enum class act : std::uint8_t {
   hall,   // a nursery with channels: style a, b channels of capacity 0 to 3 (c), cancelled if d; inner: parties,
           // threads, body
   // inside those
-  party,   // a: takes its older sibling's task
+  party,   // a: takes its older sibling's task; does its steps b more times; fails at last if c
   thread,  // the same, plain
   body,    // of a hall's owner, who lingers for a while: at most a looks
 };
@@ -194,6 +195,8 @@ class planner {
   node party(const spot& at, unsigned most) {
     node n = make(act::party, at.has_task ? 1u : 0u);
     n.inner = steps(at, most);
+    const bool simple = std::all_of(n.inner.begin(), n.inner.end(), [](const node& s) { return s.inner.empty(); });
+    if (simple) n.b = dice_.below(6);
     return n;
   }
 
@@ -207,6 +210,7 @@ class planner {
       // The first one, if it must end the others, is nobody's older sibling to wait for; and it waits for nobody.
       const bool has_task = n.inner.size() > (by_first_child ? 1u : 0u) && dice_.one_in(3);
       n.inner.push_back(party({at.halls, at.depth - 1, at.doomed || doomed, has_task}, 3));
+      if (end == brood_end::failure && dice_.one_in(2)) n.inner.back().c = 1;
     }
     return n;
   }
@@ -220,7 +224,7 @@ class planner {
     }
     for (unsigned threads = dice_.one_in(3) ? 1 + dice_.below(2) : 0; threads > 0; --threads) {
       const bool has_task = dice_.one_in(2);
-      node t = make(act::thread, has_task ? 1u : 0u);
+      node t = make(act::thread, has_task ? 1u : 0u, dice_.below(6));
       for (unsigned left = 2 + dice_.below(8); left > 0; --left) {
         t.inner.push_back(plain_step({halls, 0, false, has_task}));
       }
