@@ -329,6 +329,23 @@ TEST_CASE("deadlines by the machine's clock", "[conformance][nursery][deadline]"
   CHECK_FALSE(done);
 }
 
+TEST_CASE("a deadline that has passed cancels at the first cancellation point", "[conformance][nursery][deadline]") {
+  int passed = 0;
+  for (const unsigned workers : {1u, 2u}) {
+    ramie::run(test::with_workers(workers), [&] {
+      for (int i = 0; i < 200; ++i) {
+        if (ramie::with_timeout(0s, [] { ramie::check_cancelled(); })) ++passed;
+        if (ramie::with_deadline(ramie::now(), [] { ramie::yield(); })) ++passed;
+        ramie::nursery n;
+        n.cancel_after(0s);
+        n.spawn([&] { ++passed; });  // never starts
+        n.join();
+      }
+    });
+  }
+  CHECK(passed == 0);
+}
+
 TEST_CASE("many deadlines come in order", "[conformance][nursery][deadline]") {
   ramie::manual_clock clock;
   auto o = with_workers(1);

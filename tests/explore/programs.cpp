@@ -170,6 +170,24 @@ void failing_child() {
   require(caught == 42, "the failure did not arrive");
 }
 
+// A fiber that never parks is cancelled all the same, in a nursery inside the one that fails.
+void failing_beside_a_yielder() {
+  ramie::nursery n;
+  n.spawn([] {
+    ramie::nursery inner;
+    inner.spawn([] { ramie::yield(); });
+    for (;;) ramie::yield();
+  });
+  n.spawn([] { throw 42; });
+  int caught = 0;
+  try {
+    n.join();
+  } catch (int v) {
+    caught = v;
+  }
+  require(caught == 42, "the failure did not arrive");
+}
+
 void last_sender_goes() {
   auto [tx, rx] = ramie::make_channel<int>(1);
   ramie::nursery n;
@@ -222,6 +240,7 @@ list all_scenarios() {
       on("timeout_meets_send", timeout_meets_send, 2, 2, 4'000),
       on("thread_meets_fiber", thread_meets_fiber, 1, 2, 4'000),
       on("failing_child", failing_child, 2, 2, 4'000),
+      on("failing_beside_a_yielder", failing_beside_a_yielder, 2, 2, 4'000),
       on("last_sender_goes", last_sender_goes, 2, 2, 4'000),
       on("race_of_two", race_of_two, 2, 2, 4'000),
       on("oneshot_meets_drop", oneshot_meets_drop, 2, 2, 4'000),

@@ -159,8 +159,9 @@ class by_priority final : public by_seed {
     return true;
   }
   std::size_t next_thread(const std::vector<std::size_t>& ready, bool) override {
-    ++steps_;
-    std::size_t best = highest(ready);
+    // Who yields for ever would keep the processor from those it waits for: sooner or later everybody has a turn.
+    if (++steps_ > longest_unfair) return ready[dice_.below(ready.size())];
+    const std::size_t best = highest(ready);
     for (std::size_t i = 0; i < changes_.size(); ++i) {
       if (changes_[i] == steps_) priority_[best % priority_.size()] = -static_cast<int>(i);
     }
@@ -176,6 +177,7 @@ class by_priority final : public by_seed {
     }
     return best;
   }
+  static constexpr unsigned longest_unfair = 8'000;
   std::array<int, 16> priority_{};
   std::vector<unsigned> changes_;
   unsigned steps_ = 0;

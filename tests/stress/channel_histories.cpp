@@ -4,7 +4,6 @@
 //
 // Nothing waits for ever: when nothing has happened for a while the main fiber sends or receives something without
 // waiting; after some of that it closes all channels, which ends every wait, and drains them. All of it is recorded.
-#include <cstdlib>
 #include <memory>
 #include <random>
 #include <thread>
@@ -12,6 +11,7 @@
 
 #include <ramie/ramie.hpp>
 #include <support/history.hpp>
+#include <support/seeds.hpp>
 #include <support/test.hpp>
 
 #include "hooks.hpp"
@@ -19,6 +19,8 @@
 namespace stress_histories {
 
 using namespace test::history;
+
+test::random_test this_test("histories of channels");
 
 // Looks inside: tells the recorder when operations list themselves, claim a partner or close, which is when they
 // happen; and threads give way at these moments now and then. At most one lives at a time.
@@ -226,8 +228,8 @@ void direct(stage<T>& s, actor<T>& me, std::mt19937_64& random) {
 }
 
 template <class T>
-record random_history(std::uint64_t seed, unsigned workers, bool chaos) {
-  std::mt19937_64 random(seed);
+record random_history(const test::setting& how) {
+  std::mt19937_64 random(how.seed);
   const auto fibers = static_cast<std::uint8_t>(2 + random() % 4);
   const int operations = static_cast<int>(4 + random() % 30);
   std::vector<std::uint8_t> capacities(1 + random() % 2);
@@ -240,10 +242,7 @@ record random_history(std::uint64_t seed, unsigned workers, bool chaos) {
     s.playing.fetch_sub(1);
   };
 
-  ramie::options o;
-  o.workers = workers;
-  if (chaos) o.chaos = ramie::chaos_mode{seed};
-  ramie::runtime rt(o);
+  ramie::runtime rt(how.options());
   s.playing.store(fibers + 1);
   std::thread outside(act, static_cast<std::uint8_t>(fibers + 1), random());
   rt.run([&] {
@@ -276,28 +275,20 @@ struct figures {
   std::size_t histories = 0, operations = 0, configurations = 0;
 };
 
-void check_one(std::uint64_t seed, unsigned workers, bool chaos, figures& sum) {
-  INFO("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos);
-  record r = seed % 2 == 0 ? random_history<int>(seed, workers, chaos)
-                           : random_history<std::unique_ptr<int>>(seed, workers, chaos);
+void check_one(const test::setting& how, figures& sum) {
+  INFO(how);
+  record r = how.seed % 2 == 0 ? random_history<int>(how) : random_history<std::unique_ptr<int>>(how);
   const verdict v = check(r);
   if (!v) FAIL(describe(r, v));
-  if (duplicate_an_element(r, seed)) REQUIRE_FALSE(check(r));
+  if (duplicate_an_element(r, how.seed)) REQUIRE_FALSE(check(r));
   ++sum.histories;
   sum.operations += r.operations.size();
   sum.configurations += v.explored;
 }
 
 TEST_CASE("random histories of channels are linearizable", "[stress][channel]") {
-  const char* const given = std::getenv("RAMIE_STRESS_SEED");
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t seeds = test::large() ? 5'000 : static_cast<std::uint64_t>(test::scaled(80, 40));
   figures sum;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    for (const unsigned workers : {1u, 2u, 4u, 8u}) {
-      for (const bool chaos : {false, true}) check_one(seed, workers, chaos, sum);
-    }
-  }
+  this_test.for_each_seed(test::scaled(80, 40), 5'000, [&](const test::setting& how) { check_one(how, sum); });
   INFO(sum.histories << " histories, " << sum.operations << " operations, " << sum.configurations << " configurations");
   CHECK(sum.operations > sum.histories * 20);
 }

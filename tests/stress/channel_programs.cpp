@@ -11,7 +11,6 @@
 //   P6  every letter is destroyed exactly once.
 //
 // Nothing waits for ever: each round ends with its channels closed, or cancelled and closed; pipes end by themselves.
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -22,11 +21,14 @@
 
 #include <ramie/ramie.hpp>
 #include <support/census.hpp>
+#include <support/seeds.hpp>
 #include <support/test.hpp>
 
 namespace stress_channels {
 
 using namespace std::chrono_literals;
+
+test::random_test this_test("programs of channels");
 
 // Counted, and knows whether it was moved away.
 class letter {
@@ -399,12 +401,10 @@ audit examine(const world& w) {
   return a;
 }
 
-audit random_channels(std::uint64_t seed, unsigned workers, bool chaos) {
+audit random_channels(const test::setting& how) {
   world w;
-  ramie::options o;
-  o.workers = workers;
+  auto o = how.options();
   o.clock = &w.clock;
-  if (chaos) o.chaos = ramie::chaos_mode{seed};
   {
     ramie::runtime rt(o);
     rt.run([&] {
@@ -413,7 +413,7 @@ audit random_channels(std::uint64_t seed, unsigned workers, bool chaos) {
       n.spawn([&] {  // time goes by
         for (; !over.load(); ramie::yield()) w.clock.advance(10us);
       });
-      for (std::uint64_t round = 0; round < 3; ++round) random_round(w, seed * 10 + round);
+      for (std::uint64_t round = 0; round < 3; ++round) random_round(w, how.seed * 10 + round);
       over.store(true);
       n.join();
     });
@@ -422,27 +422,20 @@ audit random_channels(std::uint64_t seed, unsigned workers, bool chaos) {
 }
 
 TEST_CASE("random programs of channels lose, double and reorder nothing", "[stress][channel]") {
-  const char* const given = std::getenv("RAMIE_STRESS_SEED");
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t seeds = test::large() ? 2'000 : static_cast<std::uint64_t>(test::scaled(20, 8));
   std::size_t received = 0;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    for (const unsigned workers : {1u, 2u, 4u, 8u}) {
-      for (const bool chaos : {false, true}) {
-        INFO("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos);
-        const audit a = random_channels(seed, workers, chaos);
-        REQUIRE(a.wrongs == 0);
-        REQUIRE(a.disorder == 0);
-        REQUIRE(a.duplicates == 0);
-        REQUIRE(a.strange == 0);
-        REQUIRE(a.lost == 0);
-        REQUIRE(a.alive == 0);
-        received += a.received;
-      }
-    }
-  }
+  this_test.for_each_seed(test::scaled(20, 8), 2'000, [&](const test::setting& how) {
+    INFO(how);
+    const audit a = random_channels(how);
+    REQUIRE(a.wrongs == 0);
+    REQUIRE(a.disorder == 0);
+    REQUIRE(a.duplicates == 0);
+    REQUIRE(a.strange == 0);
+    REQUIRE(a.lost == 0);
+    REQUIRE(a.alive == 0);
+    received += a.received;
+  });
   INFO(received << " letters received");
-  CHECK(received > 100 * seeds);
+  CHECK(received > 12 * this_test.programs());
 }
 
 }  // namespace stress_channels

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random programs of fibers and threads that park, wake, yield, spawn and cancel, over seeds and worker
 // counts, with an oracle: every permit passed is taken exactly once, every fiber ends exactly once.
-#include <cstdlib>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include <support/crew.hpp>
 #include <support/permits.hpp>
+#include <support/seeds.hpp>
 #include <support/test.hpp>
 
 namespace stress {
@@ -15,26 +15,25 @@ namespace stress {
 using namespace ramie::detail;
 using test::crew;
 
+test::random_test this_test("programs of the core");
+
 struct outcome {
   bool balanced = true;
   int ended = 0;
   int spawned = 0;
 };
 
-outcome random_program(std::uint64_t seed, unsigned workers, bool chaos) {
-  ramie::options o;
-  o.workers = workers;
-  if (chaos) o.chaos = ramie::chaos_mode{seed};
-  ramie::runtime rt(o);
+outcome random_program(const test::setting& how) {
+  ramie::runtime rt(how.options());
   outcome result;
   std::vector<test::permits> bags(4);
   std::atomic<bool> stop{false};
   std::thread outside([&] {  // a plain thread joins in
-    std::mt19937_64 random(seed * 31);
+    std::mt19937_64 random(how.seed * 31);
     while (!stop.load()) bags[random() % bags.size()].pass();
   });
   rt.run([&] {
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(how.seed);
     for (int round = 0; round < 4; ++round) {
       cancel_scope scope;
       crew c(scope);
@@ -73,19 +72,12 @@ outcome random_program(std::uint64_t seed, unsigned workers, bool chaos) {
 }
 
 TEST_CASE("random programs lose no wake and no fiber", "[stress]") {
-  const char* const given = std::getenv("RAMIE_STRESS_SEED");
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const int seeds = test::large() ? 200 : test::scaled(8, 2);
-  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
-    for (const unsigned workers : {1u, 2u, 4u, 8u}) {
-      for (const bool chaos : {false, true}) {
-        INFO("RAMIE_STRESS_SEED=" << seed << " workers " << workers << " chaos " << chaos);
-        const auto got = random_program(seed, workers, chaos);
-        REQUIRE(got.balanced);
-        REQUIRE(got.ended >= got.spawned);
-      }
-    }
-  }
+  this_test.for_each_seed(test::scaled(8, 2), 200, [](const test::setting& how) {
+    INFO(how);
+    const auto got = random_program(how);
+    REQUIRE(got.balanced);
+    REQUIRE(got.ended >= got.spawned);
+  });
 }
 
 }  // namespace stress

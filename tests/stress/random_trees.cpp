@@ -2,7 +2,6 @@
 // Random trees of nurseries that spawn, park, throw, cancel, shield and time out, over seeds and worker counts, with
 // an oracle: every closure, result and scope-lifetime object is destroyed exactly once, nothing runs after its
 // nursery has ended, all stacks come back; frames are counted by the runtime when it ends.
-#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -11,12 +10,15 @@
 #include <support/crew.hpp>
 #include <support/permits.hpp>
 #include <support/reports.hpp>
+#include <support/seeds.hpp>
 #include <support/test.hpp>
 
 namespace stress_trees {
 
 using namespace std::chrono_literals;
 using ramie::nursery;
+
+test::random_test this_test("trees of nurseries");
 
 struct forest {
   test::census closures, results, objects, nurseries;
@@ -117,12 +119,10 @@ struct harvest {
   bool stacks_back;  // but for those that workers keep: the one they are on, and their spares
 };
 
-harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
+harvest random_forest(const test::setting& how) {
   forest f(test::scaled(400, 100));
-  ramie::options o;
-  o.workers = workers;
+  auto o = how.options();
   o.clock = &f.clock;
-  if (chaos) o.chaos = ramie::chaos_mode{seed};
   ramie::runtime rt(o);
   rt.run([&] {
     // Somebody passes permits and time, so that every wait ends.
@@ -137,7 +137,7 @@ harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
     });
     for (int tree = 0; tree < 4; ++tree) {
       try {
-        grow(f, seed * 100 + static_cast<std::uint64_t>(tree), 4);
+        grow(f, how.seed * 100 + static_cast<std::uint64_t>(tree), 4);
       } catch (const std::runtime_error&) {
       } catch (const ramie::cancelled&) {  // its own nursery's, without a cause
       }
@@ -152,26 +152,17 @@ harvest random_forest(std::uint64_t seed, unsigned workers, bool chaos) {
 }
 
 TEST_CASE("random trees of nurseries leave nothing behind", "[stress][nursery]") {
-  const char* const one = std::getenv("RAMIE_STRESS_SEED");
-  const std::uint64_t first = one != nullptr ? std::strtoull(one, nullptr, 10) : 1;
-  const std::uint64_t seeds = one != nullptr  ? 1
-                              : test::large() ? 2'000
-                                              : static_cast<std::uint64_t>(test::scaled(40, 6));
   const test::reports quiet;
   long grown = 0;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    for (const unsigned workers : {1u, 2u, 4u, 8u}) {
-      for (const bool chaos : {false, true}) {
-        const harvest h = random_forest(seed, workers, chaos);
-        INFO("seed " << seed << ", " << workers << " workers" << (chaos ? ", chaos" : ""));
-        REQUIRE(h.alive == 0);
-        REQUIRE(h.outlived == 0);
-        REQUIRE(h.stacks_back);
-        grown += h.grown;
-      }
-    }
-  }
-  CHECK(grown > 1'000);
+  this_test.for_each_seed(test::scaled(40, 6), 2'000, [&](const test::setting& how) {
+    const harvest h = random_forest(how);
+    INFO(how);
+    REQUIRE(h.alive == 0);
+    REQUIRE(h.outlived == 0);
+    REQUIRE(h.stacks_back);
+    grown += h.grown;
+  });
+  CHECK(grown > 20 * static_cast<long>(this_test.programs()));
 }
 
 }  // namespace stress_trees

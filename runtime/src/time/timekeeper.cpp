@@ -31,6 +31,11 @@ void timekeeper::stop() noexcept {
 }
 
 void timekeeper::add(deadline_entry& entry) {
+  // By the caller itself: whoever else took it from the heap might not be done when the caller goes on.
+  if (entry.target != nullptr && entry.when <= clock_.now()) {
+    entry.target->cancel({cancel_kind::deadline, {}, entry.where, 0, {}, {}});
+    return;
+  }
   std::unique_lock hold(mutex_);
   if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::thread([this] { run(); });
   heap_.push_back(&entry);
