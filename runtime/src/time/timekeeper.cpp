@@ -2,6 +2,7 @@
 #include "timekeeper.hpp"
 
 #include <ramie/clock.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/timeout.hpp>
 
 #include "../sched/scheduler.hpp"
@@ -31,7 +32,7 @@ void timekeeper::stop() noexcept {
 
 void timekeeper::add(deadline_entry& entry) {
   std::unique_lock hold(mutex_);
-  if (manual_ == nullptr && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::start_thread<&timekeeper::run>(*this);
   heap_.push_back(&entry);
   put(heap_.size() - 1, entry);
   sift_up(entry.at);
