@@ -158,7 +158,8 @@ inline void flavours(ramie::runtime& rt, scene& s) {
         if (gauge.changed()) s.expect(gauge.get()->size() == 50);
       });
       n.spawn([&s, out = std::move(tx)]() mutable { out.send(parcel(s, 7)); });
-      s.expect(*rx.recv().value().load == 7);
+      const auto value = rx.recv();  // nothing: the sender could not start
+      if (value) s.ran.fetch_add(*value->load);
       for (int i = 0; i < 2; ++i) {
         s.expect(news.send(std::string(40, 'n')));
         for (int k = 0; k < 3; ++k) ramie::yield();
@@ -167,7 +168,7 @@ inline void flavours(ramie::runtime& rt, scene& s) {
       news.close();
     });
   });
-  s.expect(s.ran == 4);
+  s.expect(s.ran == 11);
 }
 
 // Two plain threads, one of which runs a fiber, and this one.

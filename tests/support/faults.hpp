@@ -61,7 +61,7 @@ enum ending_bits : unsigned {
 // Something the machine can refuse.
 struct trouble {
   const char* name;
-  unsigned may_end;  // with one of these, beside what the program always may
+  unsigned may_end;  // a program, instead of as it should
   void (*plan)(long k, bool for_good);
   long (*asked)();
 };
@@ -73,14 +73,14 @@ constexpr trouble refusal(const char* name, unsigned may_end) {
 }
 
 inline std::uint64_t allocations_before = 0;
-inline const trouble no_memory{"operator new", completed | out_of_memory | system_refused | no_stack,
+inline const trouble no_memory{"operator new", out_of_memory | system_refused | no_stack,
                                [](long k, bool good) {
                                  allocations_before = allocations();
                                  (good ? fail_allocations_from : fail_allocation)(static_cast<int>(k));
                                },
                                [] { return static_cast<long>(allocations() - allocations_before); }};
 // As on a kernel without MADV_GUARD_INSTALL.
-inline const trouble no_mprotect{"mprotect of a guard", completed | no_stack,
+inline const trouble no_mprotect{"mprotect of a guard", no_stack,
                                  [](long k, bool good) {
                                    faults::plan_for(fault::guard_by_madvise, k != 0 ? 1 : 0, faults::for_good);
                                    faults::plan_for(fault::guard_by_mprotect, k, good ? faults::for_good : k);
@@ -107,7 +107,7 @@ struct program {
   const char* name;
   void (*run)(ramie::runtime& rt, scene& s);
   unsigned workers = 2;
-  unsigned always_may = completed;
+  unsigned must_end = completed;  // unless it is refused something it can't do without
 };
 
 // Counts reports; they are about to be made when there is no memory.
@@ -162,8 +162,11 @@ struct under_way {
 };
 inline under_way now{};
 
-// In a runtime of its own. k 0: nothing is refused. `for_good`: also while the runtime ends.
-inline void run_once(const program& p, const trouble& t, long k, bool for_good) {
+// More often than anybody asks.
+inline constexpr long never = 1L << 30;
+
+// In a runtime of its own. `for_good`: also while the runtime ends. How often it asked.
+inline long run_once(const program& p, const trouble& t, long k, bool for_good) {
   now = {p.name, t.name, k, for_good};
   const long threads = entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
   auto o = ramie::options();
@@ -181,7 +184,7 @@ inline void run_once(const program& p, const trouble& t, long k, bool for_good) 
     } catch (...) {
       failure = std::current_exception();
     }
-    if (!for_good && k != 0) {
+    if (!for_good && k != never) {
       t.plan(0, false);
       worked = works(rt);
     }
@@ -193,12 +196,14 @@ inline void run_once(const program& p, const trouble& t, long k, bool for_good) 
   const unsigned end = what_it_was(failure);
   failure = nullptr;
   INFO(p.name << ", " << t.name << " number " << k << (for_good ? " and all after it" : "") << " of " << asked);
-  CHECK((end & (p.always_may | (k != 0 ? t.may_end & ~unsigned{completed} : 0))) != 0);
+  INFO("it ended with " << end << ", see ending_bits; reports: " << report_count::all.load());
+  CHECK((end & (p.must_end | (k != never ? t.may_end : 0))) != 0);
   CHECK(s.wrong_line() == 0);
   CHECK(worked);
   CHECK(s.things.alive() == 0);
   CHECK(threads_are(threads));
   CHECK(entries_of("/proc/self/fd") == files);
+  return asked;
 }
 
 // The first fifty, then every seventh; all of them in the long version.
@@ -211,23 +216,9 @@ inline void run_once(const program& p, const trouble& t, long k, bool for_good) 
 
 // How many faults were injected.
 inline long fail_each(const program& p, const trouble& t) {
-  run_once(p, t, 0, false);  // fills pools that outlive runtimes
-  run_once(p, t, 0, false);
+  run_once(p, t, never, false);  // fills pools that outlive runtimes
+  const long most = run_once(p, t, never, false);
   long injected = 0;
-  t.plan(0, false);
-  {
-    auto o = ramie::options();
-    o.workers = p.workers;
-    o.root_stack_size = 1024 * 1024;
-    scene s;
-    report_count reports;
-    ramie::runtime rt(o);
-    try {
-      p.run(rt, s);
-    } catch (const deliberate&) {
-    }
-  }
-  const long most = t.asked();
   for (const long k : chosen_from(most)) {
     for (const bool for_good : {false, true}) {
       run_once(p, t, k, for_good);

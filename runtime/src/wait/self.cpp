@@ -80,6 +80,10 @@ fiber* current_fiber() noexcept {
   return w != nullptr ? w->current.get() : nullptr;
 }
 
+fiber* known_self() noexcept {
+  return this_worker() != nullptr || held != nullptr ? &self() : nullptr;
+}
+
 fiber& self() {
   worker* const w = this_worker();
   if (w == nullptr) return my_proxy();
