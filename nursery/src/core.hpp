@@ -6,8 +6,8 @@
 //
 // Who touches what. Open to close belongs to the owner: `store`, `live.local`, `joined`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
-// (`more->mutex` for memory and failures, `waiters_lock` for getters and for what could not be recorded; neither is held while user code runs). Others (a
-// handle dropped outside the tree) announce themselves first:
+// (`more->mutex` for memory and failures, `waiters_lock` for getters and for a failure that could not be recorded;
+// neither is held while user code runs). Others (a handle dropped outside the tree) announce themselves first:
 //
 //       visitor                                 owner, at the end
 //       1. visitors + 1                         1. life + 1

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whatever the machine refuses, and whenever: a clear error or none, and nothing lost. See support/faults.hpp.
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/stack_pool.hpp>
 #include <support/fault_programs.hpp>
 
 namespace conformance_faults {
@@ -7,7 +15,7 @@ namespace conformance_faults {
 using namespace test;
 namespace p = test::programs;
 
-const program all_programs[] = {
+const program catalogue[] = {
     {"nothing", p::nothing},
     {"tree", p::tree},
     {"many stacks", p::many_stacks},
@@ -16,7 +24,6 @@ const program all_programs[] = {
     {"flavours", p::flavours},
     {"threads", p::threads},
     {"owning", p::owning},
-    {"deeper", p::deeper},
     {"failing", p::failing, 2, on_purpose},
     {"unwinding", p::unwinding, 2, on_purpose},
     {"leaving", p::leaving, 2, on_purpose},
@@ -24,39 +31,141 @@ const program all_programs[] = {
     {"locals", p::locals},
     {"gathering", p::gathering},
     {"stopping", p::stopping},
+    {"clocked", p::clocked},
 };
 const program elastic{"blocking", p::blocking, 1};
 const program large_pools{"many frames", p::many_frames, 1};
 
-long fail_each_in_all(const trouble& t) {
-  long injected = 0;
-  for (const program& each : all_programs) injected += fail_each(each, t);
-  WARN(t.name << ": " << injected);
-  return injected;
+tally fail_each_in_all(const trouble& t) {
+  tally all;
+  for (const program& each : catalogue) all += fail_each(each, t);
+  return all;
+}
+
+// Whether enough was refused to mean something, and whether that showed.
+void check(const tally& found, const trouble& t) {
+  INFO(t.name << ": " << found.refused << " refused, " << found.noticed << " runs ended with an error");
+  if (test::large()) WARN(t.name << ": " << found.refused << " refused, " << found.noticed << " errors");
+  CHECK(found.refused > 20);
+  CHECK((found.noticed > 0) == (t.may_end != 0));
 }
 
 TEST_CASE("when memory is refused", "[conformance][faults][memory]") {
-  CHECK(fail_each_in_all(no_memory) > 0);
+  auto found = fail_each_in_all(no_memory);
+  found += fail_each(large_pools, no_memory);
+  check(found, no_memory);
 }
+
 TEST_CASE("when memory is refused to pools that have grown large", "[conformance][faults][memory]") {
-  CHECK(fail_each(large_pools, no_memory) > 0);
-  CHECK(fail_each(large_pools, refusal<fault::big_memory>("a huge page", out_of_memory)) > 0);
+  const auto no_big_memory = refusal<fault::big_memory>("a huge page", out_of_memory);
+  const auto found = fail_each(large_pools, no_big_memory);
+  CHECK(found.refused >= 4);
+  CHECK(found.noticed == found.refused);
 }
+
 TEST_CASE("when memory for stacks is refused", "[conformance][faults][stacks]") {
-  CHECK(fail_each_in_all(refusal<fault::stack_mapping>("a mapping of stacks", no_stack)) > 0);
+  const auto no_mapping = refusal<fault::stack_mapping>("a mapping of stacks", no_stack);
+  check(fail_each_in_all(no_mapping), no_mapping);
 }
+
 TEST_CASE("when guards are refused", "[conformance][faults][stacks]") {
-  CHECK(fail_each_in_all(refusal<fault::guard_by_madvise>("MADV_GUARD_INSTALL", 0)) > 0);
-  CHECK(fail_each_in_all(no_mprotect) > 0);
+  const auto no_madvise = refusal<fault::guard_by_madvise>("MADV_GUARD_INSTALL", 0);
+  check(fail_each_in_all(no_madvise), no_madvise);
+  check(fail_each_in_all(no_mprotect), no_mprotect);
 }
+
 TEST_CASE("when threads are refused", "[conformance][faults]") {
-  const auto no_threads = refusal<fault::thread>("a thread", system_refused);
-  CHECK(fail_each_in_all(no_threads) > 0);
-  CHECK(fail_each(elastic, no_threads) > 0);
+  const auto no_thread = refusal<fault::thread>("a thread", system_refused);
+  auto found = fail_each_in_all(no_thread);
+  found += fail_each(elastic, no_thread);
+  check(found, no_thread);
 }
+
 TEST_CASE("what can be done without is done without", "[conformance][faults]") {
-  CHECK(fail_each_in_all(refusal<fault::signal_stack>("a signal stack", 0)) > 0);
-  CHECK(fail_each_in_all(refusal<fault::sleep>("a futex wait", 0)) > 0);
+  const auto no_signal_stack = refusal<fault::signal_stack>("a signal stack", 0);
+  check(fail_each_in_all(no_signal_stack), no_signal_stack);
+  const auto early = refusal<fault::sleep>("a futex wait", 0);
+  check(fail_each_in_all(early), early);
+}
+
+// Whether the kernel can read there.
+bool readable(const void* at) {
+  int ends[2];
+  if (::pipe(ends) != 0) return false;
+  const bool could = ::write(ends[1], at, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return could;
+}
+
+// Without a mapping of the wanted size a smaller one; without a guard of the one kind, the other; without either, no
+// stack. And all of it again when the machine is kind again.
+TEST_CASE("no stack is ever without its guard", "[conformance][faults][stacks]") {
+  using ramie::platform::stack_pool;
+  stack_pool pool([](ramie::platform::arrival) {});
+  const auto size_class = ramie::platform::stack_class_for(64 * 1024);
+  const auto guarded = [](const ramie::platform::stack_block* stack) {
+    return stack != nullptr && readable(stack->low) && !readable(stack->low - 1);
+  };
+  std::vector<ramie::platform::stack_block*> taken;
+  const auto take = [&] { return taken.emplace_back(pool.take(size_class)); };
+  faults::plan_for(fault::stack_mapping, 1, 3);  // eight stacks, four, two
+  CHECK(guarded(take()));
+  CHECK(faults::asked(fault::stack_mapping) == 4);
+  faults::plan_for(fault::stack_mapping, 1, faults::for_good);
+  CHECK(take() == nullptr);  // there was room for one
+  faults::plan_for(fault::stack_mapping, 0, 0);
+  CHECK(guarded(take()));
+  faults::plan_for(fault::guard_by_madvise, 1, faults::for_good);
+  CHECK(guarded(take()));
+  faults::plan_for(fault::guard_by_mprotect, 1, faults::for_good);
+  CHECK(take() == nullptr);
+  faults::plan_for(fault::guard_by_madvise, 0, 0);
+  faults::plan_for(fault::guard_by_mprotect, 0, 0);
+  CHECK(guarded(take()));
+  for (auto* const stack : taken) {
+    if (stack != nullptr) pool.give_back(stack);
+  }
+  CHECK(pool.count().taken == 0);
+}
+
+// What is made once for the life of the process, and whether the kernel grants membarrier, can only be refused to a
+// process that is new.
+TEST_CASE("a new process that is refused what it needs first", "[.][faults-of-a-new-process]") {
+  faults::plan_for(fault::membarrier, 1, faults::for_good);
+  ramie::fiber_local<int> mine;
+  const auto first_wait_fails = [&](int k) {
+    test::fail_allocation(k);
+    bool failed = false;
+    try {
+      const ramie::shield needs_to_know_who_i_am;
+    } catch (const std::bad_alloc&) {
+      failed = true;
+    }
+    test::fail_allocation(0);
+    return failed;
+  };
+  for (const int k : {1, 2, 2, 1}) {  // the pool of threads' proxies, its list, the proxy, the list again
+    CHECK(first_wait_fails(k));
+    test::fail_allocation(1);
+    CHECK(mine.find() == nullptr);  // asks for nothing
+    test::fail_allocation(0);
+  }
+  CHECK_FALSE(first_wait_fails(0));
+  for (long k = 1; k < 70; ++k) run_once({"tree", p::tree}, no_memory, k, k % 2 == 0);
+  CHECK(fail_each({"deeper", p::deeper}, no_memory).noticed > 20);
+  for (const program& each : catalogue) run_once(each, no_memory, never, false);
+  CHECK_FALSE(ramie::platform::detail::membarrier_granted);
+  CHECK(faults::asked(fault::membarrier) == 1);
+}
+
+TEST_CASE("a new process is refused what it needs first", "[conformance][faults]") {
+  const char* const arguments[] = {"ramie-tests", "[faults-of-a-new-process]", nullptr};
+  pid_t child = 0;
+  REQUIRE(::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, const_cast<char* const*>(arguments), environ) == 0);
+  int status = 0;
+  CHECK(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 }  // namespace conformance_faults

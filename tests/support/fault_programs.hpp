@@ -241,7 +241,7 @@ inline int descend(int depth, scene& s) {
   });
 }
 inline void deeper(ramie::runtime& rt, scene& s) {
-  static int depth = 70;
+  static int depth = 10;
   depth += 2;
   rt.run([&] { s.expect(descend(depth, s) == depth); });
 }
@@ -391,6 +391,27 @@ inline void stopping(ramie::runtime& rt, scene& s) {
     s.expect(report.stragglers.size() == 1);
     n.join();
   });
+}
+
+// A runtime of its own, whose time is made by hand, and a channel between the two.
+inline void clocked(ramie::runtime& rt, scene& s) {
+  ramie::manual_clock clock;
+  ramie::options o;
+  o.workers = 1;
+  o.clock = &clock;
+  ramie::runtime own(o);
+  const channel<parcel> across(1);
+  own.run([&] {
+    const channel<int> silent(0);
+    nursery n;
+    n.spawn([&] { s.ran.fetch_add(!ramie::with_timeout(1s, [&] { (void)silent.recv(); })); });
+    for (int i = 0; i < 3; ++i) ramie::yield();
+    clock.advance(2s);
+    n.join();
+    across.send(parcel(s, 1));
+  });
+  rt.run([&] { s.ran.fetch_add(*across.recv().value().load); });
+  s.expect(s.ran == 2);
 }
 
 // The only worker is blocked until somebody else has run, or its patience is at an end.

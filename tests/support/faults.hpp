@@ -165,8 +165,13 @@ inline under_way now{};
 // More often than anybody asks.
 inline constexpr long never = 1L << 30;
 
-// In a runtime of its own. `for_good`: also while the runtime ends. How often it asked.
-inline long run_once(const program& p, const trouble& t, long k, bool for_good) {
+struct one_run {
+  long asked;  // how often
+  bool noticed;
+};
+
+// In a runtime of its own. `for_good`: also while the runtime ends.
+inline one_run run_once(const program& p, const trouble& t, long k, bool for_good) {
   now = {p.name, t.name, k, for_good};
   const long threads = entries_of("/proc/self/task"), files = entries_of("/proc/self/fd");
   auto o = ramie::options();
@@ -203,7 +208,7 @@ inline long run_once(const program& p, const trouble& t, long k, bool for_good) 
   CHECK(s.things.alive() == 0);
   CHECK(threads_are(threads));
   CHECK(entries_of("/proc/self/fd") == files);
-  return asked;
+  return {asked, (end & p.must_end) == 0};
 }
 
 // The first fifty, then every seventh; all of them in the long version.
@@ -214,18 +219,26 @@ inline long run_once(const program& p, const trouble& t, long k, bool for_good) 
   return all;
 }
 
-// How many faults were injected.
-inline long fail_each(const program& p, const trouble& t) {
+struct tally {
+  long refused = 0;
+  long noticed = 0;  // runs that ended with an error because of it
+  tally& operator+=(const tally& other) {
+    refused += other.refused;
+    noticed += other.noticed;
+    return *this;
+  }
+};
+
+inline tally fail_each(const program& p, const trouble& t) {
   run_once(p, t, never, false);  // fills pools that outlive runtimes
-  const long most = run_once(p, t, never, false);
-  long injected = 0;
+  const long most = run_once(p, t, never, false).asked;
+  tally all;
   for (const long k : chosen_from(most)) {
     for (const bool for_good : {false, true}) {
-      run_once(p, t, k, for_good);
-      ++injected;
+      all += {1, run_once(p, t, k, for_good).noticed};
     }
   }
-  return injected;
+  return all;
 }
 
 }  // namespace test

@@ -72,7 +72,9 @@ proxy_fiber& my_proxy() {
 }  // namespace
 
 void no_fiber_to_wait() noexcept {
-  platform::fatal("a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait.");
+  platform::fatal(
+      "a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait, nor must the destructors "
+      "of what a fiber has captured if there is no stack for it.");
 }
 
 fiber* current_fiber() noexcept {
