@@ -294,9 +294,15 @@ shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when,
   const bool in_time = with_deadline(
       when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
   if (!in_time) {
-    found.stragglers = detail::names_of_live(n);
+    std::exception_ptr no_memory;
+    try {
+      found.stragglers = detail::names_of_live(n);
+    } catch (const std::bad_alloc&) {
+      no_memory = std::current_exception();
+    }
     detail::cancel_as_caller(n, detail::reason_saying("its time to shut down is over", cancel_kind::shutdown, where));
     (void)detail::await_all(n, detail::look_around());
+    if (no_memory != nullptr) std::rethrow_exception(std::move(no_memory));
   }
   if (!n.cancel_requested()) check_cancelled();
   return found;

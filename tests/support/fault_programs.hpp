@@ -16,7 +16,7 @@
 
 #include <support/faults.hpp>
 
-namespace test::programs {
+namespace test::faulty::programs {
 
 using namespace std::chrono_literals;
 using ramie::channel;
@@ -115,7 +115,7 @@ inline void pipeline(ramie::runtime& rt, scene& s) {
 // As many cases as need memory; senders that wait when the channel is closed.
 inline void selecting(ramie::runtime& rt, scene& s) {
   rt.run([&] {
-    auto [tx, rx] = ramie::make_channel<parcel>(0);
+    auto ends = ramie::make_channel<parcel>(0);
     std::vector<channel<int>> sources;
     for (int i = 0; i < 12; ++i) sources.emplace_back(1);
     ramie::selector any;
@@ -128,15 +128,15 @@ inline void selecting(ramie::runtime& rt, scene& s) {
       });
       (void)any.wait();
       for (int i = 0; i < 3; ++i) {
-        n.spawn([&s, to = tx] {
+        n.spawn([&s, to = ends.tx] {
           parcel mine(s, 1);
           if (!to.send(std::move(mine))) s.expect(mine.load != nullptr);  // else it is the caller's still
           s.ran.fetch_add(1);
         });
       }
       for (int i = 0; i < 3; ++i) ramie::yield();
-      (void)tx.close();
-      while (rx.recv().has_value()) ++left;
+      (void)ends.tx.close();
+      while (ends.rx.recv().has_value()) ++left;
     });
     s.expect(got == 5 && left <= 3);
   });
@@ -147,7 +147,7 @@ inline void flavours(ramie::runtime& rt, scene& s) {
   rt.run([&] {
     ramie::broadcast<std::string> news(2);
     ramie::watch<std::string> level(std::string(40, 'a'));
-    auto [tx, rx] = ramie::make_oneshot<parcel>();
+    auto ends = ramie::make_oneshot<parcel>();
     ramie::with_nursery([&](nursery& n) {
       for (int i = 0; i < 2; ++i) {
         n.spawn([&s, from = news.subscribe()]() mutable {
@@ -157,8 +157,8 @@ inline void flavours(ramie::runtime& rt, scene& s) {
       n.spawn([&s, gauge = level.subscribe()]() mutable {
         if (gauge.changed()) s.expect(gauge.get()->size() == 50);
       });
-      n.spawn([&s, out = std::move(tx)]() mutable { out.send(parcel(s, 7)); });
-      const auto value = rx.recv();  // nothing: the sender could not start
+      n.spawn([&s, out = std::move(ends.tx)]() mutable { out.send(parcel(s, 7)); });
+      const auto value = ends.rx.recv();  // nothing: the sender could not start
       if (value) s.ran.fetch_add(*value->load);
       for (int i = 0; i < 2; ++i) {
         s.expect(news.send(std::string(40, 'n')));
@@ -388,8 +388,8 @@ inline void stopping(ramie::runtime& rt, scene& s) {
     nursery n;
     n.spawn({.name = "a straggler with a name of some length"}, [&, who = citizen(s.things)] { (void)never.recv(); });
     const auto report = n.shutdown(50us);
-    s.expect(report.stragglers.size() == 1);
     n.join();
+    s.expect(report.stragglers.size() == 1);
   });
 }
 
@@ -426,4 +426,4 @@ inline void blocking(ramie::runtime& rt, scene& s) {
   s.expect(s.ran == 1);
 }
 
-}  // namespace test::programs
+}  // namespace test::faulty::programs

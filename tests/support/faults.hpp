@@ -21,7 +21,7 @@
 #include <support/census.hpp>
 #include <support/test.hpp>
 
-namespace test {
+namespace test::faulty {
 
 namespace faults = ramie::platform::faults;
 using ramie::platform::fault;
@@ -213,7 +213,7 @@ inline one_run run_once(const program& p, const trouble& t, long k, bool for_goo
 
 // The first fifty, then every seventh; all of them in the long version.
 [[nodiscard]] inline std::vector<long> chosen_from(long most) {
-  const long first = scaled(50, 15), step = scaled(7, 23);
+  const long first = scaled(50, 30), step = scaled(7, 11);
   std::vector<long> all;
   for (long k = 1; k <= most; k += k < first || large() ? 1 : step) all.push_back(k);
   return all;
@@ -241,4 +241,4 @@ inline tally fail_each(const program& p, const trouble& t) {
   return all;
 }
 
-}  // namespace test
+}  // namespace test::faulty
