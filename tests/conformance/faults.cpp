@@ -9,10 +9,12 @@
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/stack_pool.hpp>
 #include <support/fault_programs.hpp>
+#include <support/findings.hpp>
 
 namespace conformance_faults {
 
 using namespace test::faulty;
+using namespace std::chrono_literals;
 namespace p = test::faulty::programs;
 
 const program catalogue[] = {
@@ -126,6 +128,126 @@ TEST_CASE("no stack is ever without its guard", "[conformance][faults][stacks]")
     if (stack != nullptr) pool.give_back(stack);
   }
   CHECK(pool.count().taken == 0);
+}
+
+// From here on there is no memory, until the end of the block.
+struct drought {
+  drought() { test::fail_allocations_from(1); }
+  ~drought() { test::fail_allocation(0); }
+  drought(const drought&) = delete;
+  drought& operator=(const drought&) = delete;
+};
+// Stacks for the children to come are there.
+void prepare_stacks() {
+  const ramie::channel<int> door(0);
+  ramie::nursery n;
+  for (int i = 0; i < 4; ++i) n.spawn([=] { (void)door.recv(); });
+  for (int i = 0; i < 4; ++i) ramie::yield();
+  door.close();
+  n.join();
+}
+template <class F>
+unsigned end_of(F f) {
+  try {
+    f();
+  } catch (...) {
+    const auto what = std::current_exception();
+    return what_it_was(what);
+  }
+  return completed;
+}
+
+TEST_CASE("a failure that there is no memory for arrives all the same", "[conformance][faults][nursery]") {
+  const report_count reports;
+  test::as_fiber([](test::findings& found, ramie::manual_clock&) {
+    prepare_stacks();
+    ramie::nursery n;
+    auto task = n.spawn([] { throw deliberate(); });
+    auto second = n.spawn([] {
+      const ramie::shield not_yet;
+      ramie::yield();
+      throw deliberate();
+    });
+    const ramie::shield not_yet;
+    unsigned get = 0, get_second = 0;
+    {
+      const drought now;
+      get = end_of([&] { task.get(); });
+      get_second = end_of([&] { second.get(); });
+    }
+    found.expect(get == on_purpose);
+    found.expect(get_second == out_of_memory);  // it was reported
+    found.expect(report_count::all == 1);
+    found.expect(n.failures().size() == 1);
+    found.expect(end_of([&] { n.join(); }) == on_purpose);
+  });
+  CHECK(report_count::all == 1);
+}
+
+TEST_CASE("a cancellation that there is no memory to explain keeps its kind and its cause",
+          "[conformance][faults][cancel]") {
+  const report_count reports;
+  test::as_fiber([](test::findings& found, ramie::manual_clock&) {
+    prepare_stacks();
+    const ramie::channel<int> never(0);
+    bool told = false;
+    const unsigned end = end_of([&] {
+      ramie::nursery n;
+      n.spawn([] { throw deliberate(); });
+      try {
+        const drought now;
+        (void)never.recv();
+      } catch (const ramie::cancelled& c) {
+        told = c.kind() == ramie::cancel_kind::sibling_failure && what_it_was(c.cause()) == on_purpose;
+        throw;
+      }
+    });
+    found.expect(told);
+    found.expect(end == something_else);  // `cancelled`, which carries the failure
+  });
+  CHECK(report_count::all == 0);
+}
+
+TEST_CASE("failures() without memory has received nothing", "[conformance][faults][nursery]") {
+  const report_count reports;
+  test::as_fiber([](test::findings& found, ramie::manual_clock&) {
+    ramie::nursery n;
+    for (int i = 0; i < 3; ++i) {
+      n.spawn([] {
+        const ramie::shield not_yet;
+        ramie::yield();
+        throw deliberate();
+      });
+    }
+    const ramie::shield not_yet;
+    while (n.live_fibers() != 0) ramie::yield();
+    for (int k = 1; k <= 3; ++k) {
+      test::fail_allocation(k);
+      const unsigned end = end_of([&] { (void)n.failures(); });
+      test::fail_allocation(0);
+      found.expect(end == out_of_memory);
+    }
+    found.expect(end_of([&] { n.join(); }) == on_purpose);
+  });
+  CHECK(report_count::all == 2);  // those that nobody asked for
+}
+
+TEST_CASE("a shutdown without memory for names still cancels", "[conformance][faults][nursery]") {
+  test::as_fiber([](test::findings& found, ramie::manual_clock& clock) {
+    const ramie::channel<int> never(0);
+    ramie::nursery n;
+    n.spawn({.name = "a straggler with a name of some length"}, [&] { (void)never.recv(); });
+    n.spawn([&] {
+      ramie::yield();
+      test::fail_allocations_from(1);
+      clock.advance(2s);
+    });
+    const unsigned end = end_of([&] { (void)n.shutdown(1s); });
+    test::fail_allocation(0);
+    found.expect(end == out_of_memory);
+    found.expect(n.live_fibers() == 0);
+    n.join();
+  });
 }
 
 // What is made once for the life of the process, and whether the kernel grants membarrier, can only be refused to a
