@@ -405,8 +405,10 @@ inline void clocked(ramie::runtime& rt, scene& s) {
     const channel<int> silent(0);
     nursery n;
     n.spawn([&] { s.ran.fetch_add(!ramie::with_timeout(1s, [&] { (void)silent.recv(); })); });
-    for (int i = 0; i < 3; ++i) ramie::yield();
-    clock.advance(2s);
+    while (s.ran == 0) {
+      ramie::yield();
+      clock.advance(2s);
+    }
     n.join();
     across.send(parcel(s, 1));
   });
