@@ -72,12 +72,25 @@ void nursery_core::record_failure(const task_record* task, std::exception_ptr wh
     nursery_more& rest = need_more();
     std::lock_guard hold(rest.mutex);
     rest.failures.push_back({{what, std::move(name)}, task, false});
+    return;
   } catch (const std::bad_alloc&) {
-    report_lost_failure(name, what);
   }
+  {
+    std::lock_guard hold(waiters_lock);
+    if (unrecorded == nullptr) {
+      unrecorded = what;
+      unrecorded_task = task;
+      return;
+    }
+  }
+  report_lost_failure(name, what);
 }
 
 std::exception_ptr nursery_core::failure_of(const task_record& task) noexcept {
+  if (auto what = unrecorded_failure(); what != nullptr && unrecorded_task == &task) {
+    unrecorded_received.set(true);
+    return what;
+  }
   nursery_more* const rest = has_more();
   if (rest == nullptr) return nullptr;
   std::lock_guard hold(rest->mutex);

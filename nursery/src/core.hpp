@@ -6,8 +6,8 @@
 //
 // Who touches what. Open to close belongs to the owner: `store`, `live.local`, `joined`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
-// (`more->mutex` for memory and failures, `waiters_lock` for getters; neither is held while user code runs). Others (a
-// handle dropped outside the tree) announce themselves first:
+// (`more->mutex` for memory and failures, `waiters_lock` for getters and for a failure that could not be recorded;
+// neither is held while user code runs). Others (a handle dropped outside the tree) announce themselves first:
 //
 //       visitor                                 owner, at the end
 //       1. visitors + 1                         1. life + 1
@@ -83,6 +83,10 @@ struct nursery_core : cancel_scope {
   platform::atomic<bool> asked_to_stop{false};
   wait_list waiters;  // for single tasks, each node a keyed_waiter
   platform::atomic<std::uint64_t> spawned_by_descendants{0};
+  // The first failure that there was no memory to record, and whose it was: under waiters_lock.
+  std::exception_ptr unrecorded;
+  const task_record* unrecorded_task = nullptr;
+  platform::owned<bool> unrecorded_received{false};
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
   [[nodiscard]] nursery_more& need_more();
@@ -102,6 +106,10 @@ struct nursery_core : cancel_scope {
     return false;
   }
 
+  [[nodiscard]] std::exception_ptr unrecorded_failure() noexcept {
+    std::lock_guard hold(waiters_lock);
+    return unrecorded;
+  }
   void record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept;
   [[nodiscard]] std::exception_ptr failure_of(const task_record& task) noexcept;
 };

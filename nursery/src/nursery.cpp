@@ -16,8 +16,22 @@
 
 namespace ramie::detail {
 
+namespace {
+
+// The text is left out if there is no memory for it.
+cancel_reason reason_saying(const char* why, cancel_kind kind, source_location where) noexcept {
+  cancel_reason reason{kind, {}, where};
+  try {
+    reason.text = why;
+  } catch (const std::bad_alloc&) {  // the kind and the place say most of it
+  }
+  return reason;
+}
+
+}  // namespace
+
 void cancel_on_stop::operator()() const noexcept {
-  home->cancel({cancel_kind::requested, "asked to stop by a stop token", where});
+  home->cancel(reason_saying("asked to stop by a stop token", cancel_kind::requested, where));
 }
 
 room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
@@ -106,14 +120,17 @@ void end_triggers(nursery_core& n) noexcept {
 }
 
 // Signed by the calling fiber.
-bool cancel_as_caller(nursery_core& n, cancel_kind kind, std::string why, source_location where) noexcept {
-  cancel_reason reason{kind, std::move(why), where};
+bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
   if (const fiber* const self = look_around().self) sign(reason, *self);
   return n.cancel(std::move(reason));
 }
 
 // The first failure, marked as received, or null.
 std::exception_ptr first_failure(nursery_core& n) noexcept {
+  if (auto unrecorded = n.unrecorded_failure()) {
+    n.unrecorded_received.set(true);
+    return unrecorded;
+  }
   nursery_more* const more = n.has_more();
   if (more == nullptr) return nullptr;
   std::lock_guard hold(more->mutex);
@@ -138,6 +155,12 @@ void report_what_is_left(nursery_more& more) noexcept {
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
 }
 
+[[gnu::noinline]] void clear_unrecorded(nursery_core& n) noexcept {
+  if (!n.unrecorded_received.get()) report_lost_failure({}, n.unrecorded);
+  n.unrecorded = nullptr;
+  n.unrecorded_received.set(false);
+}
+
 RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
@@ -146,6 +169,8 @@ RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.store.clear(results);
   if (n.has_more() != nullptr) [[unlikely]]
     clear_more(n, results);
+  if (n.unrecorded != nullptr) [[unlikely]]
+    clear_unrecorded(n);
   if (results) n.has_results.store(false, std::memory_order_relaxed);
   n.spawned_by_owner.set(0);
   n.joined.set(false);
@@ -160,13 +185,13 @@ RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
   }
   if (n.live.now() != 0) {
-    cancel_as_caller(n, cancel_kind::requested, "its nursery ended without a join()", n.site());
+    cancel_as_caller(n, reason_saying("its nursery ended without a join()", cancel_kind::requested, n.site()));
     (void)await_all(n, at);
   }
   n.joined.set(true);  // destructors of what it owns find it closed
   end_triggers(n);
   // The `cancelled` that unwinds the owner carries the failure that caused it.
-  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.reason()->cause != nullptr) (void)first_failure(n);
+  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.cause() != nullptr) (void)first_failure(n);
 }
 
 std::vector<std::string> names_of_live(nursery_core& n) {
@@ -224,7 +249,7 @@ void nursery::join() {
   } else {
     n.end_early();
   }
-  if (n.has_more() != nullptr) [[unlikely]] {
+  if (n.has_more() != nullptr || n.unrecorded != nullptr) [[unlikely]] {
     if (auto failed = detail::first_failure(n)) std::rethrow_exception(std::move(failed));
   }
   if (detail::face_of(*at.self).seen_epoch.get() == at.desk->cancel_epoch->load(std::memory_order_acquire)) return;
@@ -232,7 +257,7 @@ void nursery::join() {
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {
-  return detail::cancel_as_caller(*core_, cancel_kind::requested, std::move(why), where);
+  return detail::cancel_as_caller(*core_, {cancel_kind::requested, std::move(why), where});
 }
 
 void nursery::cancel_at(std::chrono::steady_clock::time_point when, source_location where) {
@@ -268,9 +293,15 @@ shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when,
   const bool in_time = with_deadline(
       when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
   if (!in_time) {
-    found.stragglers = detail::names_of_live(n);
-    detail::cancel_as_caller(n, cancel_kind::shutdown, "its time to shut down is over", where);
+    std::exception_ptr no_memory;
+    try {
+      found.stragglers = detail::names_of_live(n);
+    } catch (const std::bad_alloc&) {
+      no_memory = std::current_exception();
+    }
+    detail::cancel_as_caller(n, detail::reason_saying("its time to shut down is over", cancel_kind::shutdown, where));
     (void)detail::await_all(n, detail::look_around());
+    if (no_memory != nullptr) std::rethrow_exception(std::move(no_memory));
   }
   if (!n.cancel_requested()) check_cancelled();
   return found;
@@ -286,13 +317,14 @@ std::size_t nursery::live_fibers() const noexcept {
 
 std::vector<failure> nursery::failures() {
   std::vector<failure> all;
+  if (auto unrecorded = core_->unrecorded_failure()) all.push_back({std::move(unrecorded), {}});
+  const bool one_unrecorded = !all.empty();
   if (auto* const more = core_->has_more()) {
     std::lock_guard hold(more->mutex);
-    for (auto& f : more->failures) {
-      all.push_back(f.what);
-      f.received = true;
-    }
+    for (const auto& f : more->failures) all.push_back(f.what);
+    for (auto& f : more->failures) f.received = true;  // all of them, or none if there is no memory
   }
+  if (one_unrecorded) core_->unrecorded_received.set(true);
   return all;
 }
 

@@ -247,7 +247,7 @@ void rethrow_failure(const task_handle& handle) {
   task_record& task = *handle.record;
   if (task.outcome == task_outcome::failed) {
     if (auto what = handle.home->failure_of(task)) std::rethrow_exception(std::move(what));
-    throw std::bad_alloc();  // there was no memory to keep it; it was reported
+    throw std::bad_alloc();  // there was no memory to keep it, nor was it the first; it was reported
   }
   if (task.outcome != task_outcome::cancelled) return;
   for (const cancel_scope* s = handle.home; s != nullptr; s = s->parent()) {

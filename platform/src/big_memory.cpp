@@ -6,10 +6,13 @@
 #include <cstdint>
 #include <new>
 
+#include <ramie/platform/faults.hpp>
+
 namespace ramie::platform {
 
 // Twice as much is mapped, and what lies before and behind the aligned piece is given back.
 void* take_huge_page() {
+  if (faults::strikes(fault::big_memory)) throw std::bad_alloc();
   void* const mapped = ::mmap(nullptr, 2 * huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped);

@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/faults.hpp>
 
 namespace ramie::platform::detail {
 
@@ -17,7 +18,7 @@ namespace {
 
 // RAMIE_NO_MEMBARRIER in the environment forces the portable fences, for tests and for comparing.
 bool register_membarrier() noexcept {
-  if (std::getenv("RAMIE_NO_MEMBARRIER") != nullptr) return false;
+  if (std::getenv("RAMIE_NO_MEMBARRIER") != nullptr || faults::strikes(fault::membarrier)) return false;
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 

@@ -5,9 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <ramie/platform/faults.hpp>
+
 namespace ramie::platform {
 
 void futex_wait(atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* until) noexcept {
+  if (faults::strikes(fault::sleep)) return;
   ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET_PRIVATE, expected, until, nullptr, FUTEX_BITSET_MATCH_ANY);
 }
 

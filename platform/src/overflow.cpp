@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 
+#include <ramie/platform/faults.hpp>
 #include <ramie/platform/stack_pool.hpp>
 
 namespace ramie::platform {
@@ -64,6 +65,7 @@ void watch_for_overflow(overflow_reporter report) noexcept {
 alternate_stack::alternate_stack() noexcept {
   stack_t present = {};
   if (::sigaltstack(nullptr, &present) == 0 && (present.ss_flags & SS_DISABLE) == 0) return;
+  if (faults::strikes(fault::signal_stack)) return;
   void* const memory = ::mmap(nullptr, alternate_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;  // an overflow then ends the process without its sentence
   stack_t ours = {};

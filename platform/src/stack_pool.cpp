@@ -8,6 +8,7 @@
 #include <new>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/faults.hpp>
 
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -54,15 +55,26 @@ void withdraw_range(std::size_t index) noexcept {
   ranges[index].base.store(nullptr, std::memory_order_release);
 }
 
+bool guard_by_madvise(void* page) noexcept {
+  if (faults::strikes(fault::guard_by_madvise)) return false;
+  return ::madvise(page, page_size, MADV_GUARD_INSTALL) == 0;
+}
+
+bool guard_by_mprotect(void* page) noexcept {
+  if (faults::strikes(fault::guard_by_mprotect)) return false;
+  return ::mprotect(page, page_size, PROT_NONE) == 0;
+}
+
 bool kernel_has_guards() noexcept {
   void* const probe = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED) return false;
-  const bool granted = ::madvise(probe, page_size, MADV_GUARD_INSTALL) == 0;
+  const bool granted = guard_by_madvise(probe);
   ::munmap(probe, page_size);
   return granted;
 }
 
 char* map_region(std::size_t bytes) noexcept {
+  if (faults::strikes(fault::stack_mapping)) return nullptr;
   void* const base =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (base == MAP_FAILED) return nullptr;
@@ -166,8 +178,7 @@ stack_pool::region* stack_pool::region_with_room(shelf& from, std::uint8_t size_
 }
 
 bool stack_pool::install_guard(char* slot) noexcept {
-  if (guard_by_madvise_) return ::madvise(slot, page_size, MADV_GUARD_INSTALL) == 0;
-  return ::mprotect(slot, page_size, PROT_NONE) == 0;
+  return (guard_by_madvise_ && guard_by_madvise(slot)) || guard_by_mprotect(slot);
 }
 
 stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {

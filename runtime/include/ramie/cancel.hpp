@@ -42,15 +42,15 @@ class cancelled {
  public:
   using scope_path = std::vector<source_location>;
   cancelled(std::shared_ptr<const cancel_reason> reason, const ::ramie::detail::cancel_scope* scope,
-            std::shared_ptr<const scope_path> path = nullptr) noexcept
-      : reason_(std::move(reason)), scope_(scope), path_(std::move(path)) {}
+            std::shared_ptr<const scope_path> path = nullptr, std::exception_ptr cause = nullptr) noexcept
+      : reason_(std::move(reason)), scope_(scope), path_(std::move(path)), cause_(std::move(cause)) {}
 
   [[nodiscard]] const cancel_reason& reason() const noexcept { return *reason_; }
   [[nodiscard]] cancel_kind kind() const noexcept { return reason_->kind; }
 
   // The failure behind a sibling_failure, or null. A `cancelled` that leaves the nursery it belongs to counts
   // as this failure from there on.
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return reason_->cause; }
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
   // The scope that was cancelled: only that scope stops the unwinding.
   [[nodiscard]] const ::ramie::detail::cancel_scope* scope() const noexcept { return scope_; }
@@ -68,6 +68,7 @@ class cancelled {
   std::shared_ptr<const cancel_reason> reason_;
   const ::ramie::detail::cancel_scope* scope_;
   std::shared_ptr<const scope_path> path_;
+  std::exception_ptr cause_;  // the reason's, also when there was no memory for a reason
 };
 
 // While a shield lives, cancellation from outside it is not delivered to the fiber that made it;

@@ -73,6 +73,7 @@ void cancel_scope::forget_reason() noexcept {
   over_.store(false, std::memory_order_relaxed);
   owner_told_ = false;
   reason_.reset();
+  cause_ = nullptr;
 }
 
 cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {
@@ -97,27 +98,39 @@ cancel_scope* cancel_scope::effective_below(cancel_scope* from, const cancel_sco
 
 bool cancel_scope::cancel_and_unpin(cancel_reason reason) noexcept {
   std::shared_ptr<const cancel_reason> shared;
+  std::exception_ptr cause = reason.cause;
   try {
     shared = std::make_shared<const cancel_reason>(std::move(reason));
   } catch (const std::bad_alloc&) {
-    shared = scheduler_->unexplained;
+    shared = scheduler_->unexplained[static_cast<std::size_t>(reason.kind)];
   }
   cancel_scope* to_stop = nullptr;
-  const bool first = cancel_once(std::move(shared), to_stop);
+  const bool first = cancel_once(std::move(shared), std::move(cause), to_stop);
   pins_.fetch_sub(1, std::memory_order_release);  // the owner may have unwound: it waits for this
   stop_all(to_stop);
   return first;
 }
 
-bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept {
+bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,
+                               cancel_scope*& to_stop) noexcept {
   std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
   if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) return false;
   reason_ = std::move(shared);
+  cause_ = std::move(cause);
   requested_.store(true, std::memory_order_release);                 // 1
   scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
   platform::full_fence();
   sweep(to_stop);  // 3
   return true;
+}
+
+std::vector<std::shared_ptr<const cancel_reason>> scheduler::bare_reasons() {
+  std::vector<std::shared_ptr<const cancel_reason>> all;
+  for (auto kind = cancel_kind::requested; kind <= cancel_kind::deadlock;
+       kind = static_cast<cancel_kind>(static_cast<int>(kind) + 1)) {
+    all.push_back(std::make_shared<const cancel_reason>(cancel_reason{.kind = kind}));
+  }
+  return all;
 }
 
 void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
@@ -209,9 +222,9 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
       if (s == this) break;
     }
     std::reverse(path->begin(), path->end());
-    return cancelled(reason_, this, std::move(path));
+    return cancelled(reason_, this, std::move(path), cause_);
   } catch (const std::bad_alloc&) {
-    return cancelled(reason_, this);
+    return cancelled(reason_, this, nullptr, cause_);
   }
 }
 

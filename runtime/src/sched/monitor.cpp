@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/thread.hpp>
 
 #include "scheduler.hpp"
 
@@ -16,7 +17,7 @@ void monitor::wake() noexcept {
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!started_) {
       try {
-        thread_ = platform::thread([this] { run(); });
+        thread_ = platform::start_thread<&monitor::run>(*this);
         started_ = true;
       } catch (...) {
         sched_.idle.set_monitor_asleep();  // no thread to be had now; the next producer tries again

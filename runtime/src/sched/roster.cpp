@@ -127,7 +127,7 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
     if (w.thread.joinable()) w.thread.join();  // a retired predecessor, at its very end
     w.searching.set(true);
     w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-    w.thread = platform::thread([&w] { thread_main(w); });
+    w.thread = platform::start_thread([](void* of) { thread_main(*static_cast<worker*>(of)); }, &w);
     live.fetch_add(1, std::memory_order_seq_cst);
     return true;
   } catch (...) {  // no thread, or no memory to make one

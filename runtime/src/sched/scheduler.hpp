@@ -102,6 +102,7 @@ class scheduler {
 
   [[nodiscard]] bool work_visible() const noexcept;
   [[nodiscard]] runtime_stats stats() const;
+  [[nodiscard]] static std::vector<std::shared_ptr<const cancel_reason>> bare_reasons();
   [[nodiscard]] std::int64_t pressure() const noexcept;
 
   // Set up once.
@@ -129,8 +130,8 @@ class scheduler {
   std::vector<std::unique_ptr<worker>> workers;
   platform::mutex cancel_mutex;  // one sweep at a time
   platform::mutex link_mutex;    // one scope at a time links itself to its ancestors
-  // For cancellations that can't even afford to say why.
-  const std::shared_ptr<const cancel_reason> unexplained = std::make_shared<const cancel_reason>();
+  // For cancellations that can't even afford to say why: by kind.
+  const std::vector<std::shared_ptr<const cancel_reason>> unexplained = bare_reasons();
   cancel_scope root_scope;
   monitor watcher;
   timekeeper deadlines;

@@ -109,8 +109,9 @@ std::uint64_t next_local_key() noexcept {
 }
 
 local_node* find_local(std::uint64_t key) noexcept {
-  const fiber_record& record = *self().record;
-  if (record.extras == nullptr) return nullptr;
+  const fiber* const f = known_self();
+  if (f == nullptr || f->record->extras == nullptr) return nullptr;
+  const fiber_record& record = *f->record;
   for (local_node* node = record.extras->locals; node != nullptr; node = node->next) {
     if (node->key == key) return node;
   }

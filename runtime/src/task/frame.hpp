@@ -63,6 +63,8 @@ struct proxy_fiber : fiber {
 
 // The calling fiber, or the calling thread's proxy. Fatal in scheduler code.
 [[nodiscard]] fiber& self();
+// The same, or null if the thread has no proxy yet.
+[[nodiscard]] fiber* known_self() noexcept;
 [[noreturn]] void no_fiber_to_wait() noexcept;
 // The calling fiber, or null on a plain thread and in scheduler code.
 [[nodiscard]] fiber* current_fiber() noexcept;

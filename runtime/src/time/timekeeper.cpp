@@ -2,6 +2,7 @@
 #include "timekeeper.hpp"
 
 #include <ramie/clock.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/timeout.hpp>
 #include <ramie/platform/thread.hpp>
 
@@ -37,7 +38,7 @@ void timekeeper::add(deadline_entry& entry) {
     return;
   }
   std::unique_lock hold(mutex_);
-  if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::thread([this] { run(); });
+  if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::start_thread<&timekeeper::run>(*this);
   heap_.push_back(&entry);
   put(heap_.size() - 1, entry);
   sift_up(entry.at);

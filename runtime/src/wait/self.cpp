@@ -73,12 +73,18 @@ proxy_fiber& my_proxy() {
 }  // namespace
 
 void no_fiber_to_wait() noexcept {
-  platform::fatal("a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait.");
+  platform::fatal(
+      "a wait inside the scheduler. Callbacks of the runtime (retire, discard) must not wait, nor must the destructors "
+      "of what a fiber has captured if there is no stack for it.");
 }
 
 fiber* current_fiber() noexcept {
   worker* const w = this_worker();
   return w != nullptr ? w->current.get() : nullptr;
+}
+
+fiber* known_self() noexcept {
+  return this_worker() != nullptr || thread_proxy != nullptr ? &self() : nullptr;
 }
 
 fiber& self() {

@@ -15,8 +15,8 @@
 // leaves `hot_limit` stacks per class hot.
 //
 // Guards are MADV_GUARD_INSTALL where the kernel has it (6.13): no VMA per guard, so a million
-// guarded stacks fit under vm.max_map_count. Otherwise mprotect, whose failure at the map limit is an
-// exhausted pool, never an unguarded stack.
+// guarded stacks fit under vm.max_map_count. Otherwise, or should the kernel refuse one, mprotect, whose failure at
+// the map limit is an exhausted pool, never an unguarded stack.
 //
 // All functions may be called from any thread.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The one alias for threads and what they block on, beside atomic.hpp: a model build swaps both, and the explorer
-// decides who runs.
+// decides who runs. And how the runtime starts its threads.
 #pragma once
 
 #if defined(RAMIE_MODEL)
@@ -35,3 +35,16 @@ inline void yield_thread() noexcept {
 }  // namespace ramie::platform
 
 #endif
+
+namespace ramie::platform {
+
+// A thread that calls run(of). Throws std::system_error, std::bad_alloc.
+[[nodiscard]] thread start_thread(void (*run)(void*), void* of);
+
+// The same for a member function: start_thread<&monitor::run>(*this).
+template <auto Member, class Object>
+[[nodiscard]] thread start_thread(Object& of) {
+  return start_thread([](void* object) { (static_cast<Object*>(object)->*Member)(); }, &of);
+}
+
+}  // namespace ramie::platform

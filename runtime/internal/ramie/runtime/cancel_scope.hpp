@@ -29,6 +29,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <ramie/source_location.hpp>
 
@@ -124,6 +125,8 @@ class cancel_scope : private scope_link {
   [[nodiscard]] scheduler& owner_scheduler() const noexcept { return *scheduler_; }
   // Valid once cancel_requested() is true.
   [[nodiscard]] const std::shared_ptr<const cancel_reason>& reason() const noexcept { return reason_; }
+  // The failure behind it, or null; also when there was no memory for the reason.
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
   // Whether this scope is `other` or was opened somewhere inside it. Both must be open.
   [[nodiscard]] bool inside(const cancel_scope& other) const noexcept {
@@ -152,7 +155,8 @@ class cancel_scope : private scope_link {
   void forget_reason() noexcept;
   [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
-  bool cancel_once(std::shared_ptr<const cancel_reason> shared, cancel_scope*& to_stop) noexcept;
+  bool cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,
+                   cancel_scope*& to_stop) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;
   static void stop_all(cancel_scope* first) noexcept;
 
@@ -176,6 +180,7 @@ class cancel_scope : private scope_link {
   scope_list fibers_;
   scope_list scopes_;
   std::shared_ptr<const cancel_reason> reason_;
+  std::exception_ptr cause_;
   source_location site_;
 };
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where the machine may refuse us something. In the build for tests a test can make it so; twin files, one picked here.
+// What is refused by operator new is not listed: tests replace that one.
+//
+//   if (faults::strikes(fault::stack_mapping)) return nullptr;  // as if mmap had failed
+#pragma once
+
+namespace ramie::platform {
+
+enum class fault : unsigned char {
+  stack_mapping,      // mmap of a region of stacks
+  guard_by_madvise,   // MADV_GUARD_INSTALL, for one stack or to find out whether there is such a thing
+  guard_by_mprotect,  // mprotect of a guard
+  big_memory,         // mmap for a pool that has grown large
+  thread,             // a worker, the monitor, the timekeeper
+  signal_stack,       // mmap of a thread's alternate signal stack
+  membarrier,         // registering for it
+  sleep,              // a futex wait: it returns early
+};
+inline constexpr unsigned fault_count = 8;
+
+}  // namespace ramie::platform
+
+#if defined(RAMIE_HOOKS)
+#include <ramie/platform/faults_on.hpp>
+#else
+#include <ramie/platform/faults_off.hpp>
+#endif
