@@ -30,8 +30,7 @@
  * can't be had, yields and budgets, the split of the live count.
  *
  * run: adoption, nested joins             -DSCENARIO=1 -DWORKERS=2
- * run: adoption, a joiner is cancelled    -DSCENARIO=1 -DWORKERS=2 -DCANCEL
- * run: three workers                      -DSCENARIO=4 -DWORKERS=3 -DCANCEL
+ * run: a stranger                        -DSCENARIO=4 -DWORKERS=2 -DCANCEL
  * run: join inside with_timeout           -DSCENARIO=2 -DWORKERS=2 -DTIMER=0
  * run: get of a sibling, with_timeout     -DSCENARIO=3 -DWORKERS=2 -DTIMER=1
  *
@@ -55,9 +54,9 @@ mtype = { NEW, RUNNABLE, RUNNING, PARKING, PARKED, OVER };
 mtype = { END, SPAWN, WAIT, SET, JOIN, TIMED_JOIN, TIMED_GET };
 
 typedef fiber { mtype state; bool notified; bool only_parks; byte stack; byte below; byte at };
-typedef line { mtype op; byte arg };
 fiber f[FIBERS];
-line script[FIBERS * 5];
+hidden mtype script_op[FIBERS * 5];      /* never change: no part of the state */
+hidden byte script_arg[FIBERS * 5];
 byte top[STACKS], on[STACKS], serves[STACKS];
 byte spares, queued, live[2];
 /* Conditions: 0, 1: events; 2, 3: a nursery is empty; 4…7: a fiber is over. */
@@ -125,7 +124,8 @@ inline calls(y, under) {                 /* start_here, start_in_place */
 proctype worker(byte me) {
   byte s = me, old, to, x, next = NOBODY, i, c;
   bool fits;
-  line now;
+  mtype op;
+  byte arg;
 
 loop:
   assert(top[s] == NOBODY && serves[s] == me);                            /* A4 */
@@ -153,34 +153,34 @@ user_code:
   atomic {
     x = top[s];
     assert(on[s] == 1 && f[x].state == RUNNING);
-    now.op = script[x * 5 + f[x].at].op; now.arg = script[x * 5 + f[x].at].arg
+    op = script_op[x * 5 + f[x].at]; arg = script_arg[x * 5 + f[x].at]
   };
   if
-  :: now.op == END -> goto ends
-  :: now.op == SPAWN ->
+  :: op == END -> goto ends
+  :: op == SPAWN ->
      atomic {
-       c = home(now.arg);
+       c = home(arg);
        live[c]++; truth = truth & ~bit(2 + c);
-       f[now.arg].state = RUNNABLE; enqueue(now.arg); f[x].at++; c = 0
+       f[arg].state = RUNNABLE; enqueue(arg); f[x].at++; c = 0
      };
      goto user_code
-  :: now.op == SET -> atomic { comes_true(now.arg); f[x].at++ }; goto user_code
-  :: now.op == WAIT -> c = now.arg; goto waits
-  :: now.op == TIMED_GET ->
-     c = 4 + now.arg;
+  :: op == SET -> atomic { comes_true(arg); f[x].at++ }; goto user_code
+  :: op == WAIT -> c = arg; goto waits
+  :: op == TIMED_GET ->
+     c = 4 + arg;
 #ifdef MUTANT_get_in_place
-     atomic { if :: (queued & bit(now.arg)) && f[now.arg].stack == NOBODY -> queued = queued & ~bit(now.arg); next = now.arg :: else fi };
+     atomic { if :: (queued & bit(arg)) && f[arg].stack == NOBODY -> queued = queued & ~bit(arg); next = arg :: else fi };
      if :: next != NOBODY -> to = next; next = NOBODY; calls(to, x); goto user_code :: else fi;
 #endif
      goto waits
-  :: now.op == TIMED_JOIN ->
-     c = 2 + now.arg;
+  :: op == TIMED_JOIN ->
+     c = 2 + arg;
 #ifdef MUTANT_any_scope
      goto joins
 #else
      goto waits                                                           /* J2: join_from_within */
 #endif
-  :: now.op == JOIN -> c = 2 + now.arg; goto joins
+  :: op == JOIN -> c = 2 + arg; goto joins
   fi;
 
 joins:                                                                    /* run_descendants */
@@ -198,7 +198,7 @@ joins:                                                                    /* run
   fits = fits && f[next].stack == NOBODY;                                 /* J5 */
 #endif
 #ifndef MUTANT_stranger_in_place
-  fits = fits && inside(next, now.arg);                                   /* J6 */
+  fits = fits && inside(next, arg);                                   /* J6 */
 #endif
   if
   :: fits ->
@@ -216,9 +216,9 @@ waits:                                                                    /* wai
     waiting[c] = waiting[c] & ~bit(x);                                    /* unpublish, after a wake */
     if
     :: truth & bit(c) -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
-    :: (now.op == TIMED_JOIN || now.op == TIMED_GET) && timed_out -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
+    :: (op == TIMED_JOIN || op == TIMED_GET) && timed_out -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
 #ifdef MUTANT_join_leaves_early
-    :: now.op == JOIN && timed_out -> f[x].at++; assert(live[now.arg] == 0)  /* A7 */
+    :: op == JOIN && timed_out -> f[x].at++; assert(live[arg] == 0)  /* A7 */
 #endif
     :: else -> f[x].state = PARKING; waiting[c] = waiting[c] | bit(x)
     fi
@@ -282,7 +282,7 @@ proctype timer() { atomic { timed_out = true; wake(TIMER) } }             /* TIM
 proctype canceller() { atomic { timed_out = true; wake(0) } }             /* of nursery 0: the join is not ended by it */
 #endif
 
-#define says(x, n, o, a) script[(x) * 5 + (n)].op = o; script[(x) * 5 + (n)].arg = a
+#define says(x, n, o, a) script_op[(x) * 5 + (n)] = o; script_arg[(x) * 5 + (n)] = a
 
 init {
   byte i;
@@ -290,7 +290,7 @@ init {
     i = 0;
     do :: i < FIBERS -> f[i].stack = NOBODY; f[i].below = NOBODY; f[i].state = NEW; i++ :: else -> break od;
     i = 0;
-    do :: i < FIBERS * 5 -> script[i].op = END; i++ :: else -> break od;
+    do :: i < FIBERS * 5 -> script_op[i] = END; i++ :: else -> break od;
 #if SCENARIO == 1
     says(0, 0, SPAWN, 1); says(0, 1, SPAWN, 2); says(0, 2, JOIN, 0);
     says(1, 0, SPAWN, 3); says(1, 1, WAIT, 0); says(1, 2, JOIN, 1);

@@ -22,7 +22,7 @@
  *
  * run: membarrier                         -DNW=2 -DNP=1 -DSPAWNS=2 -DHOLD=1
  * run: full fences                        -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1 -DFULL
- * run: three workers, searcher limit      -DNW=3 -DNP=1 -DSPAWNS=1 -DHOLD=0 -DFULL
+ * run: three workers, searcher limit      -DNW=3 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL
  * run: threads that can't start           -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL
  *
  * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL: a producer does not order its entry before its look

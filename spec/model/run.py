@@ -53,7 +53,7 @@ def build(item, where):
     if code != 0 or "Error" in text or not (where / "pan.c").exists():
         raise RuntimeError("spin: " + text.strip().splitlines()[0])
     # A mutant is found soon: what counts is how soon the search begins.
-    effort = "-O2" if item.kind == "model" else "-O0"
+    effort = "-O1" if item.kind == "model" else "-O0"
     text, code = call(["gcc", effort, "-w", "-DSAFETY", f"-DMEMLIM={MEGABYTES}", "-o", "pan", "pan.c"], where)
     if code != 0:
         raise RuntimeError("gcc: " + text.strip().splitlines()[0])
