@@ -95,11 +95,13 @@ inline waker(t, w) {
   if
   :: looks_current(t) ->
      wake_word(low(t));
-     if
-     :: must && wait == w -> enqueue(); must = false
-     :: must && wait != w -> assert(current && low(wait) == low(w)); enqueue(); must = false  /* P5: the low bits came round */
-     :: else
-     fi
+     atomic {
+       if
+       :: must && wait == w -> enqueue(); must = false
+       :: must && wait != w -> assert(current && low(wait) == low(w)); enqueue(); must = false  /* P5: the low bits came round */
+       :: else
+       fi
+     }
   :: else
   fi;
   current = false
