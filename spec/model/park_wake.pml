@@ -26,7 +26,7 @@
  * run: a partner, three workers          -DWORKERS=3 -DLIVES=1 -DROUNDS=2 -DSENDS=2 -DSTALE=2
  * run: partner, timer, stale holder      -DWORKERS=2 -DLIVES=2 -DROUNDS=1 -DSENDS=2 -DSTALE=1 -DTIMER
  * run: the ticket wraps                  -DWORKERS=1 -DLIVES=2 -DROUNDS=3 -DSENDS=0 -DSTALE=2 -DTIMER
- * run: partner and canceller             -DWORKERS=2 -DLIVES=2 -DROUNDS=1 -DSENDS=1 -DSTALE=1 -DCANCELS=2
+ * run: partner and canceller             -DWORKERS=2 -DLIVES=2 -DROUNDS=1 -DSENDS=1 -DSTALE=0 -DCANCELS=2
  * run: partner, timer and canceller      -DWORKERS=2 -DLIVES=1 -DROUNDS=2 -DSENDS=1 -DSTALE=0 -DTIMER -DCANCELS=1
  *
  * mutant: separate_pending   -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER: the seed's wake_pending, a byte beside the state
@@ -95,13 +95,15 @@ inline waker(t, w) {
   if
   :: looks_current(t) ->
      wake_word(low(t));
-     atomic {
-       if
-       :: must && wait == w -> enqueue(); must = false
-       :: must && wait != w -> assert(current && low(wait) == low(w)); enqueue(); must = false  /* P5: the low bits came round */
-       :: else
-       fi
-     }
+     if
+     :: must ->
+        if
+        :: wait == w
+        :: wait != w -> assert(current && low(wait) == low(w))            /* P5: the low bits came round */
+        fi;
+        enqueue(); must = false
+     :: else
+     fi
   :: else
   fi;
   current = false
