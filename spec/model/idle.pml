@@ -24,6 +24,7 @@
  * run: full fences                        -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1 -DFULL
  * run: three workers, searcher limit      -DNW=3 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL
  * run: threads that can't start           -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL
+ * run: no cycle without progress          -DLIVE -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0 -DFULL
  *
  * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL: a producer does not order its entry before its look
  * mutant: no_heavy_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a sleeper looks again without the fence
@@ -255,6 +256,7 @@ next:
      :: atomic { holds > 0 -> holds-- }; (producing == 0 && made == done + 1)
      :: true
      fi;
+progress_ran:
      done++; got = false;
      goto next
   :: else

@@ -11,7 +11,7 @@
  *   P5  A wake that begins after its wait is over changes nothing. One that begins before may end a later wait only if
  *       the low bits of the ticket have come round meanwhile; then it is a wake for nothing, and harmless (waker).
  *   P6  No wake, element or cancellation is lost: each fiber ends, and every element is received or still there.
- *       (What waits in vain is an "invalid end state".)
+ *       (What waits in vain is an "invalid end state".) Nobody is woken for nothing for ever (LIVE).
  *
  * Steps, and what they stand for
  *   waits        wait_as_fiber, enter_parking, park_fiber     commits   scheduler::commit_park, fiber_word::commit_park
@@ -28,6 +28,7 @@
  * run: the ticket wraps                  -DWORKERS=1 -DLIVES=2 -DROUNDS=3 -DSENDS=0 -DSTALE=2 -DTIMER
  * run: partner and canceller             -DWORKERS=2 -DLIVES=2 -DROUNDS=1 -DSENDS=1 -DSTALE=0 -DCANCELS=2
  * run: partner, timer and canceller      -DWORKERS=2 -DLIVES=1 -DROUNDS=2 -DSENDS=1 -DSTALE=0 -DTIMER -DCANCELS=1
+ * run: no cycle without progress         -DLIVE -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=1 -DSTALE=0 -DTIMER -DCANCELS=1 -DSHIELDED
  *
  * mutant: separate_pending   -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER: the seed's wake_pending, a byte beside the state
  * mutant: no_ticket          -DWORKERS=1 -DLIVES=1 -DROUNDS=2 -DSENDS=2 -DSTALE=1: wakes compare no ticket
@@ -44,9 +45,15 @@
  * mutant: no_epoch_check     -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the committer does not look at the epoch
  * mutant: epoch_read_late    -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the fiber looks at its scopes, then reads the epoch
  * mutant: sweep_first        -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the canceller sweeps, then moves the epoch
+ * mutant: epoch_read_once    -DLIVE -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER -DCANCELS=1 -DSHIELDED: who is woken for nothing does not read the epoch again, and is woken for ever
  */
 #ifndef CANCELS
 #define CANCELS 0                       /* fibers 1 … CANCELS are cancelled */
+#endif
+#ifdef SHIELDED                         /* the wait is not a cancellation point: joins, shields */
+#define must_end false
+#else
+#define must_end (requested == life)
 #endif
 #define low(t) ((t) & 3)
 
@@ -193,15 +200,20 @@ idle:
   if :: waits_for_wake -> waits_for_wake = false; goto woken :: else fi;
 
 next_wait:
+#ifdef MUTANT_epoch_read_once
+  accounted = epoch;
+#endif
   atomic { alarm_set = true; alarm_armed = false; rang = false };
 again:
 #ifdef MUTANT_epoch_read_late
-  if :: requested == life -> goto ends :: else fi;
+  if :: must_end -> goto ends :: else fi;
   accounted = epoch; seen = accounted;
 #else
+#ifndef MUTANT_epoch_read_once
   accounted = epoch;
+#endif
   if
-  :: seen != accounted -> if :: requested == life -> goto ends :: else -> seen = accounted fi
+  :: seen != accounted -> if :: must_end -> goto ends :: else -> seen = accounted fi
   :: else
   fi;
 #endif
@@ -246,11 +258,13 @@ woken:
   if :: rang -> goto served :: else -> goto again fi;                     /* too late, or for nothing */
 
 served:
+progress_served:
   assert(!listed);                                                        /* P3: user code */
   d_step { alarm_set = false; alarm_armed = false; rounds-- };            /* ~alarm */
   if :: rounds > 0 -> goto next_wait :: else fi;
 
 ends:
+progress_ends:
   assert(!listed);
   d_step { alarm_set = false; alarm_armed = false };
   acquire(scope_lock); linked = false; scope_lock = false;

@@ -5,6 +5,7 @@
 What there is to run stands in the models' first comments:
   * run: NAME  -DX=1 -DY=2                   a configuration, searched exhaustively
   * mutant: NAME  -DX=1 -DY=2: WHAT          the same with -DMUTANT_NAME, which must be caught
+With -DLIVE the search is for cycles without progress, instead of for waits without an end.
 """
 import argparse
 import collections
@@ -54,13 +55,14 @@ def build(item, where):
         raise RuntimeError("spin: " + text.strip().splitlines()[0])
     # A mutant is found soon: what counts is how soon the search begins.
     effort = "-O1" if item.kind == "model" else "-O0"
-    text, code = call(["gcc", effort, "-w", "-DSAFETY", f"-DMEMLIM={MEGABYTES}", "-o", "pan", "pan.c"], where)
+    sort = "-DNP" if "-DLIVE" in item.flags else "-DSAFETY"
+    text, code = call(["gcc", effort, "-w", sort, f"-DMEMLIM={MEGABYTES}", "-o", "pan", "pan.c"], where)
     if code != 0:
         raise RuntimeError("gcc: " + text.strip().splitlines()[0])
 
 
 def statements(where, out):
-    """The lines with statements, and those of which no copy was reached, as (process, line)."""
+    """The lines with assertions, and whether any copy of each was reached."""
     copies = collections.Counter()
     process = ""
     for line in call(["./pan", "-d"], where)[0].splitlines():
@@ -77,12 +79,15 @@ def statements(where, out):
         elif match := re.match(r"\s+\S+\.pml:(\d+), state (\d+), \"(.*)", line):
             if "assert" in match[3]:
                 missed[(process, int(match[1]))] += 1
-    return {at: missed[at] < copies[at] for at in copies}
+    lines = {line: False for _, line in copies}
+    for at, number in copies.items():
+        lines[at[1]] |= missed[at] < number
+    return lines
 
 
 def search(item, where):
     begun = time.monotonic()
-    out, _ = call(["./pan", f"-m{DEPTH}"], where)
+    out, _ = call(["./pan", f"-m{DEPTH}", *(["-l"] if "-DLIVE" in item.flags else [])], where)
     seconds = time.monotonic() - begun
     states = re.search(r"(\d+) states, stored", out)
     errors = re.search(r"errors: (\d+)", out)
@@ -90,7 +95,7 @@ def search(item, where):
         raise RuntimeError("pan: " + (out.strip().splitlines() or ["no output"])[-1])
     problem = ""
     if errors[1] != "0":
-        problem = re.search(r"pan:1: (.*)", out)[1]
+        problem = re.sub(r" \(at depth \d+\)", "", re.search(r"pan:1: (.*)", out)[1])
     elif "max search depth too small" in out or "Search not completed" in out or "bound" in out or "TIMED OUT" in out:
         raise RuntimeError("the search is not complete")
     exercised = statements(where, out) if item.kind == "model" else {}
@@ -176,10 +181,9 @@ def main():
                     exercised[item.model][at] = exercised[item.model].get(at, False) or was
     if not given.names:
         for model, lines in exercised.items():
-            for (process, line), was in sorted(lines.items()):
-                if not was:
-                    good = False
-                    print(f"FAILED model {model}: no configuration comes to the assertion in line {line} ({process})")
+            for line in sorted(line for line, was in lines.items() if not was):
+                good = False
+                print(f"FAILED model {model}: no configuration comes to the assertion in line {line}")
     print(f"{counted['model']} models, {counted['mutant']} mutants caught, {states:,} states, "
           f"{time.monotonic() - begun:.0f} s")
     return 0 if good else 1
