@@ -218,7 +218,7 @@ waits:                                                                    /* wai
     :: truth & bit(c) -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
     :: (op == TIMED_JOIN || op == TIMED_GET) && timed_out -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
 #ifdef MUTANT_join_leaves_early
-    :: op == JOIN && timed_out -> f[x].at++; assert(live[arg] == 0)  /* A7 */
+    :: op == JOIN && timed_out -> f[x].at++; f[x].only_parks = false; c = 0; goto given_back
 #endif
     :: else -> f[x].state = PARKING; waiting[c] = waiting[c] | bit(x)
     fi
@@ -245,7 +245,8 @@ waits:                                                                    /* wai
   :: else -> serves[s] = me; goto loop
   fi;
 
-given_back:                                                               /* the wait was refused: give_back */
+given_back:                                                               /* the wait is over, or was refused: give_back */
+  if :: op == JOIN -> assert(live[arg] == 0) :: else fi;                  /* A7 */
   if :: next != NOBODY -> d_step { enqueue(next); next = NOBODY } :: else fi;
   goto user_code;
 
