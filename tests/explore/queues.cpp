@@ -113,6 +113,41 @@ class ring_chain final : public scenario {
   item items_[4];
 };
 
+// An owner whose ring is being copied out of by a thief takes the rest of it, and then steals itself: what it brings home
+// must not overwrite what the thief has claimed and not read yet. (The Promela model found this.)
+class ring_busy_thief final : public scenario {
+ public:
+  ring_busy_thief() {
+    for (int i = 0; i < 4; ++i) home_.push(&items_[i], *this);
+    for (int i = 4; i < 8; ++i) abroad_.push(&items_[i], *this);
+  }
+  void put(item* i) { item::use(i); }
+  void put(item* const* items, std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { steal(home_, thief_); }};
+  }
+  void check() override {
+    for (auto* d : {&home_, &abroad_, &thief_}) {
+      while (item* const i = d->pop_old()) ++i->seen;
+    }
+    require_all_used(items_);
+  }
+
+ private:
+  void owner() {
+    while (item* const i = home_.pop_old()) item::use(i);
+    steal(abroad_, home_);
+  }
+  static void steal(deque<item>& from, deque<item>& into) {
+    std::uint32_t taken = 0;
+    item::use(from.steal(into, taken));
+  }
+  deque<item> home_, abroad_, thief_;
+  item items_[8];
+};
+
 // The owner overfills its ring, several times round, while thieves take and copy.
 class ring_overflows final : public scenario {
  public:
@@ -227,6 +262,7 @@ list queue_scenarios() {
       {"ring_ends", [] { return std::make_unique<ring_ends>(0); }, 3, 2, 1},
       {"ring_ends_at_wrap", [] { return std::make_unique<ring_ends>(65'533); }, 1, 1, 1},
       {"ring_chain", [] { return std::make_unique<ring_chain>(); }, 4, 3, 1},
+      {"ring_busy_thief", [] { return std::make_unique<ring_busy_thief>(); }, 4, 3, 1},
       {"ring_overflows", [] { return std::make_unique<ring_overflows>(); }, 4, 3, 1},
       {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5, 3, 2},
       {"injection", [] { return std::make_unique<injection>(); }, 3, 2, 1},

@@ -71,6 +71,8 @@ MUTANTS = [
     ], ["ring_ends"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
+    ("stolen into slots that a thief still reads", DEQUE, [("std::min<std::uint32_t>(length - length / 2, into.room() + 1)", "length - length / 2")],
+     ["ring_busy_thief"]),
     ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
     ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
     ("owner ignores an open slot", LIFO, [("if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),

@@ -18,11 +18,14 @@
 //       young end in between, the thief's claim fails on the tag, else it would take an entry twice; and the
 //       head word does not come round again under a thief that was held up.
 //   D4  The length a thief computes is signed: the tail it reads may already be below `real`.
+//   D7  A thief takes no more than its own ring has room for: that one is empty, but somebody may still be copying
+//       out of it, and those slots are not free yet (D1).
 //
 // Pop at the young end is a store and then an RMW; in this order. (Bumping first, no tag, or an unsigned
 // length each take an entry twice: tests/explore shows it.)
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include <ramie/platform/atomic.hpp>
@@ -95,7 +98,7 @@ class deque {
     if (head.steal() != head.real()) return nullptr;  // another thief is copying
     const auto length = static_cast<std::int16_t>(tail - head.real());
     if (length <= 0) return nullptr;
-    const auto count = static_cast<std::uint16_t>(length - length / 2);
+    const auto count = static_cast<std::uint16_t>(std::min<std::uint32_t>(length - length / 2, into.room() + 1));  // D7
     if (!head_.compare_exchange_strong(bits, head.claimed(count).bits(), std::memory_order_acq_rel,
                                        std::memory_order_relaxed)) {
       return nullptr;

@@ -84,11 +84,20 @@ class idle_set {
 
   // Any thread. The lowest sleeper from `first` on, now counted as searching; the caller must wake it.
   [[nodiscard]] std::optional<std::uint32_t> claim_parked(std::uint32_t first = 0) noexcept {
+    return claim_parked(first, [](std::uint32_t) { return true; });
+  }
+  // The same among those that fit.
+  template <class Fits>
+  [[nodiscard]] std::optional<std::uint32_t> claim_parked(std::uint32_t first, Fits fits) noexcept {
     for (std::uint32_t w = first / 64; w < words_; ++w) {
       const auto wanted = ~std::uint64_t{0} << (w == first / 64 ? first % 64 : 0);
       for (auto bits = bitmap_[w].load(std::memory_order_seq_cst) & wanted; bits != 0;) {
         const auto index = static_cast<std::uint32_t>(std::countr_zero(bits));
         const std::uint64_t mask = std::uint64_t{1} << index;
+        if (!fits(w * 64 + index)) {
+          bits &= ~mask;
+          continue;
+        }
         const auto before = bitmap_[w].fetch_and(~mask, std::memory_order_seq_cst);
         if ((before & mask) != 0) {
           counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);

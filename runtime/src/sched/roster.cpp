@@ -92,15 +92,20 @@ scheduler::~scheduler() {
   }
 }
 
+// While we hold a claim that we have to give back we count as searching, and others rely on that: so we look on their
+// behalf, and then claim only whom we can surely wake. (Claiming one that can't be started a second time would keep the
+// next producer from waking anybody, with nobody left to look for it: model idle, mutant second_failure_unseen.)
 bool scheduler::wake_somebody() noexcept {
-  for (bool looked_again = false;; looked_again = true) {
+  for (bool may_start = true;; may_start = false) {
     bool gave_one_back = false;
-    for (auto index = idle.claim_parked(); index; index = idle.claim_parked(*index + 1)) {
+    const auto fits = [&](std::uint32_t i) {
+      return may_start || workers[i]->state.load(std::memory_order_acquire) != worker_state::unstarted;
+    };
+    for (auto index = idle.claim_parked(0, fits); index; index = idle.claim_parked(*index + 1, fits)) {
       if (rouse(*index)) return true;
       gave_one_back = true;
     }
-    if (!gave_one_back || looked_again) return false;
-    // While we held a claim we counted as searching, and others relied on that: look on their behalf.
+    if (!gave_one_back) return false;
     platform::heavy_fence();
     if (!work_visible()) return false;
   }
