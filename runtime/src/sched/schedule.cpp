@@ -85,7 +85,7 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
   platform::annotate::hand_over(f);
   w.count.spawned.add(1);
-  w.sched.push_in_turn(w, *f);
+  w.sched.push_spawned(w, *f);
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

@@ -14,7 +14,8 @@
 //       it true that nobody runs on it. The park is committed there, the yielder is queued there.
 //   W3  User code runs only while `handoff` is empty: nothing hides behind a stalled worker. What is queued
 //       sits in the ring (thieves see it), in the LIFO slot (thieves take it from a stalled worker), or in
-//       the injection queue.
+//       the injection queue. (Chaos mode, too: testing/chaos.cpp. Under explore there is one worker only, and
+//       its director keeps what is runnable.)
 //   W4  A worker leaves only on its native stack, on which no fiber ever starts.
 #pragma once
 
@@ -119,6 +120,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<std::uint32_t> spare_count{0};
   xorshift random;
   counters count;
+  chaos_counters mischief;
   platform::owned<platform::time_point> next_way_given{};  // when a join lets unstarted strangers go first again
   platform::owned<platform::nanoseconds> join_patience{target_global_latency};  // and after how long the next time
   shed_to_injection overflow{*this};
