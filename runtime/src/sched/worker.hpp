@@ -89,7 +89,7 @@ struct shed_to_injection {
 class alignas(platform::cache_line) worker : public worker_desk, public platform::thread_anchor {
  public:
   worker(scheduler& of, const std::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
-      : sched(of), index(slot), random(seed) {
+      : sched(of), index(slot), random(seed), whims(seed ^ 0x2545f4914f6cdd1d) {
     runs_in = &of;
     cancel_epoch = &epoch;
     party.family = &of;
@@ -120,6 +120,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<std::uint32_t> spare_count{0};
   xorshift random;
   counters count;
+  xorshift whims;  // of chaos: drawn from only when there is something to decide
   chaos_counters mischief;
   platform::owned<platform::time_point> next_way_given{};  // when a join lets unstarted strangers go first again
   platform::owned<platform::nanoseconds> join_patience{target_global_latency};  // and after how long the next time

@@ -26,7 +26,7 @@ constexpr std::uint32_t longest_budget = 8;  // operations
 }  // namespace
 
 void scheduler::put_in_chaos(worker& w, fiber& f) noexcept {
-  const bool in_ring = directed == nullptr && unruly.steals && f.held_back == 0 && w.random.below(ring_odds) == 0;
+  const bool in_ring = directed == nullptr && unruly.steals && f.held_back == 0 && w.whims.below(ring_odds) == 0;
   if (in_ring) {
     w.ring.push(&f, w.overflow);
   } else {
@@ -36,8 +36,8 @@ void scheduler::put_in_chaos(worker& w, fiber& f) noexcept {
 }
 
 void scheduler::put_woken_in_chaos(worker& w, fiber& f) noexcept {
-  if (directed == nullptr && unruly.delays && w.random.below(delay_odds) == 0) {
-    f.held_back = static_cast<std::uint8_t>(1 + w.random.below(longest_delay));
+  if (directed == nullptr && unruly.delays && w.whims.below(delay_odds) == 0) {
+    f.held_back = static_cast<std::uint8_t>(1 + w.whims.below(longest_delay));
     w.mischief.held_back.add(1);
   }
   put_in_chaos(w, f);
@@ -46,7 +46,7 @@ void scheduler::put_woken_in_chaos(worker& w, fiber& f) noexcept {
 worker* scheduler::detour(worker& w) noexcept {
   fiber* const self = w.current.get();
   if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
-  const bool go = directed != nullptr ? directed->preempts(w) : unruly.yields && w.random.below(yield_odds) == 0;
+  const bool go = directed != nullptr ? directed->preempts(w) : unruly.yields && w.whims.below(yield_odds) == 0;
   if (!go) return &w;
   w.mischief.yields.add(1);
   return leave_and_return(w, departure::yield, *self, nullptr);
@@ -54,7 +54,7 @@ worker* scheduler::detour(worker& w) noexcept {
 
 std::uint32_t scheduler::budget_in_chaos(worker& w) noexcept {
   if (directed != nullptr) return 1;
-  return unruly.yields ? 1 + w.random.below(longest_budget) : budget_per_tick;
+  return unruly.yields ? 1 + w.whims.below(longest_budget) : budget_per_tick;
 }
 
 // Here it is the budget that is random.
@@ -86,14 +86,15 @@ fiber* scheduler::take_young_in_chaos(worker& w) noexcept {
 
 // Something to run, from anywhere.
 fiber* scheduler::pick_in_chaos(worker& w) noexcept {
-  const bool forced = unruly.steals && w.ring.empty() && !injection.empty() && w.random.below(steal_odds) == 0;
+  const bool forced = unruly.steals && w.ring.empty() && !injection.empty() && w.whims.below(steal_odds) == 0;
   if (forced) {
     if (fiber* const f = steal_somewhere(w)) {
       w.mischief.steals.add(1);
       return f;
     }
   }
-  const bool ring_first = w.random.below(2) == 0;
+  if (injection.empty() && w.ring.empty()) return steal_somewhere(w);
+  const bool ring_first = w.whims.below(2) == 0;
   fiber* f = ring_first ? w.ring.pop_old() : nullptr;
   if (f == nullptr && injection.take(&f, 1) == 0) f = nullptr;
   if (f == nullptr) f = w.ring.pop_old();
@@ -132,7 +133,7 @@ fiber* scheduler::next_in_chaos(worker& w) noexcept {
 
 bool scheduler::rescale_in_chaos(worker& w) noexcept {
   if (!elastic || !unruly.scaling || directed != nullptr) return false;
-  const auto dice = w.random.below(scaling_odds);
+  const auto dice = w.whims.below(scaling_odds);
   if (dice == 0 && promote_one()) w.mischief.promoted.add(1);
   if (dice != 1 || !may_retire()) return false;
   w.mischief.retired.add(1);
