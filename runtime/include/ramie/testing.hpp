@@ -3,9 +3,11 @@
 // search through the ways a program can be scheduled. See docs/testing.md.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <ramie/source_location.hpp>
 #include <stdexcept>
@@ -103,9 +105,9 @@ testing::explore_report explore_by(const testing::explore_options& wanted, void 
 
 template <class F>
 testing::explore_report explore_calls(const testing::explore_options& wanted, F& test) {
+  auto once = [&test] { static_cast<void>(std::invoke(test)); };
   return explore_by(
-      wanted, [](void* f) { static_cast<void>((*static_cast<F*>(f))()); },
-      const_cast<void*>(static_cast<const volatile void*>(std::addressof(test))));
+      wanted, [](void* call) { (*static_cast<decltype(once)*>(call))(); }, &once);
 }
 
 }  // namespace ramie::detail
