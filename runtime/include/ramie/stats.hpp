@@ -51,7 +51,8 @@ struct pressure_stats {
 
 // What options.chaos did; migrations are in worker_stats.
 struct chaos_stats {
-  std::uint64_t yields = 0;            // fibers made to give way
+  std::uint64_t yields = 0;            // fibers made to give way, before waits and between channel operations
+  std::uint64_t wake_yields = 0;       // the same, after spawns and wakes
   std::uint64_t steals = 0;            // thefts by workers that had something else to do
   std::uint64_t held_back = 0;         // woken fibers that had to let others go first
   std::uint64_t promoted_workers = 0;  // workers started for no reason

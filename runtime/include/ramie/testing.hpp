@@ -65,6 +65,7 @@ struct explore_options {
   strategy how = strategy::mixed;    //
   unsigned change_points = 3;        // of PCT, 1 to 64: how many switches at bad moments the bug takes, at most
   std::size_t max_steps = 100'000;   // of one schedule, at least 1: more is a livelock, and a failure
+  bool wake_switches = true;         // also after spawns and wakes: not for tests that hold a std::mutex over those
   on_deadlock deadlock = on_deadlock::fails;
   on_failure failure = on_failure::throws;
 };

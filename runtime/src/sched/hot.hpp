@@ -40,7 +40,7 @@ inline void scheduler::push_spawned(worker& w, fiber& f) noexcept {
   if (!chaotic) [[likely]]
     return push_local(w, f);
   put_in_chaos(w, f);
-  (void)detour(w);
+  (void)detour_after_wake(w);
 }
 
 RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) noexcept {
@@ -48,7 +48,7 @@ RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) 
   w.count.enqueued.add(1);
   if (chaotic) {
     put_woken_in_chaos(w, f);
-    if (may_detour) (void)detour(w);
+    if (may_detour) (void)detour_after_wake(w);
     return;
   }
   // Newest first, for its warm data; but no longer while others wait in the ring.

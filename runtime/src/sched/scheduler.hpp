@@ -109,8 +109,10 @@ class scheduler {
   [[nodiscard]] bool everybody_blocked() noexcept;
 
   // ../testing/chaos.cpp ------------------------------------------------------------------------------
-  // A fiber that holds no lock may have to make way here. Returns the worker of the moment.
+  // A fiber that holds no lock may have to make way here: where it may switch anyway, or after a spawn or a wake.
+  // Returns the worker of the moment.
   worker* detour(worker& w) noexcept;
+  worker* detour_after_wake(worker& w) noexcept;
   // Its budget is used up.
   worker* end_budget_in_chaos(worker& w) noexcept;
   void yields_in_chaos(fiber& f) noexcept;  // of its own will

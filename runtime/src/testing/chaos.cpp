@@ -44,11 +44,20 @@ void scheduler::put_woken_in_chaos(worker& w, fiber& f) noexcept {
 }
 
 worker* scheduler::detour(worker& w) noexcept {
-  fiber* const self = w.current.get();
-  if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
   const bool go = directed != nullptr ? directed->preempts(w) : unruly.yields && w.whims.below(yield_odds) == 0;
   if (!go) return &w;
   w.mischief.yields.add(1);
+  return leave_and_return(w, departure::yield, *w.current.get(), nullptr);
+}
+
+// Wakes come from the scheduler too, and from fibers that are about to park.
+worker* scheduler::detour_after_wake(worker& w) noexcept {
+  fiber* const self = w.current.get();
+  if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
+  const bool go = directed != nullptr ? directed->preempts_after_wake(w)
+                                      : unruly.wake_yields && w.whims.below(yield_odds) == 0;
+  if (!go) return &w;
+  w.mischief.wake_yields.add(1);
   return leave_and_return(w, departure::yield, *self, nullptr);
 }
 

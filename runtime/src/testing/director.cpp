@@ -14,9 +14,10 @@ namespace ramie::detail {
 
 namespace {
 
-constexpr std::size_t fair_after = 1000;  // steps; from then on priorities change every so often
+constexpr std::size_t fair_after = 1000;  // points; from then on priorities change every so often
 constexpr std::size_t fair_every = 64;
-constexpr std::uint32_t longest_horizon = 10;  // falls come within the first 4 … 2^(1 + this) steps
+constexpr std::size_t steps_to_unwind = 1000;  // of a fiber: more, and it goes on although it was cancelled
+constexpr std::uint32_t longest_horizon = 10;  // falls come within the first 4 … 2^(1 + this) points
 
 // What it waits for, or null: it does not wait.
 const char* why_blocked(const fiber& f) {
@@ -75,13 +76,6 @@ std::int64_t& director::priority_of(const fiber& f) noexcept {
   return priorities_[f.last_worker];
 }
 
-void director::take_step(fiber* running) {
-  ++steps_;
-  if (!by_priority_ || running == nullptr) return;
-  const bool falls = std::find(falls_.begin(), falls_.end(), steps_) != falls_.end();
-  if (falls || (steps_ > fair_after && steps_ % fair_every == 0)) priority_of(*running) = --lowest_;
-}
-
 std::size_t director::choose() noexcept {
   if (!by_priority_) return dice_.below(static_cast<std::uint32_t>(ready_.size()));
   const auto lower = [this](const fiber* a, const fiber* b) { return priority_of(*a) < priority_of(*b); };
@@ -92,18 +86,11 @@ fiber* director::next(worker& w) noexcept {
   std::unique_lock hold(mutex_);
   collect(w.sched);
   if (ready_.empty()) return nullptr;
-  take_step(nullptr);
-  if (steps_ > wanted_.max_steps && !unwinding_) {
+  if (++steps_ > wanted_.max_steps) {
     hold.unlock();
-    w.current.set(nullptr);
-    const std::string text = "livelock: the program did not end within " + std::to_string(wanted_.max_steps) + " steps";
-    unwind(w.sched, {cancel_kind::requested, text, {}, 0, {}, {}}, text);
+    give_up(w);
     hold.lock();
     collect(w.sched);
-  }
-  if (steps_ / 4 > wanted_.max_steps) {
-    platform::fatal("explore, seed %llu: fibers go on although they were cancelled; at the limit of steps: %s",
-                    static_cast<unsigned long long>(seed_), failure_.c_str());
   }
   const auto at = static_cast<std::ptrdiff_t>(choose());
   fiber* const f = ready_[static_cast<std::size_t>(at)];
@@ -116,15 +103,14 @@ fiber* director::next(worker& w) noexcept {
 bool director::preempts(worker& w) noexcept {
   std::lock_guard hold(mutex_);
   collect(w.sched);
-  fiber& self = *w.current.get();
-  if (ready_.empty()) {
-    ++steps_;
-    return steps_ > wanted_.max_steps;
-  }
-  take_step(&self);
-  if (steps_ > wanted_.max_steps) return true;
-  if (by_priority_) return priority_of(*ready_[choose()]) > priority_of(self);
-  return dice_.below(static_cast<std::uint32_t>(ready_.size() + 1)) != 0;
+  if (++steps_ > wanted_.max_steps) return true;
+  if (ready_.empty()) return false;
+  ++points_;
+  if (!by_priority_) return dice_.below(static_cast<std::uint32_t>(ready_.size() + 1)) != 0;
+  std::int64_t& mine = priority_of(*w.current.get());
+  const bool falls = std::find(falls_.begin(), falls_.end(), points_) != falls_.end();
+  if (falls || (points_ > fair_after && points_ % fair_every == 0)) mine = --lowest_;
+  return priority_of(*ready_[choose()]) > mine;
 }
 
 void director::yields(fiber& f) noexcept {
@@ -139,6 +125,21 @@ void director::unwind(scheduler& s, cancel_reason why, std::string failure) {
   }
   if (!failure.empty()) fail(std::move(failure), nullptr);
   s.root_scope.cancel(std::move(why));
+}
+
+// As the scheduler: callbacks of stop tokens may be called.
+void director::give_up(worker& w) {
+  if (!unwinding_) {
+    fiber* const caller = w.current.get();
+    w.current.set(nullptr);
+    const std::string text = "livelock: the program did not end within " + std::to_string(wanted_.max_steps) + " steps";
+    unwind(w.sched, {cancel_kind::requested, text, {}, 0, {}, {}}, text);
+    w.current.set(caller);
+  }
+  if (steps_ > 4 * wanted_.max_steps + steps_to_unwind * priorities_.size()) {
+    platform::fatal("explore, seed %llu: fibers go on although they were cancelled: %s",
+                    static_cast<unsigned long long>(seed_), failure_.c_str());
+  }
 }
 
 bool director::standstill(scheduler& s) noexcept {

@@ -49,6 +49,7 @@ class director {
   // On the worker's thread, for its scheduler or as one of its fibers. They end the program if memory runs out.
   [[nodiscard]] fiber* next(worker& w) noexcept;         // null: nobody is runnable
   [[nodiscard]] bool preempts(worker& w) noexcept;       // the running fiber must make way
+  [[nodiscard]] bool preempts_after_wake(worker& w) noexcept { return wanted_.wake_switches && preempts(w); }
   void yields(fiber& f) noexcept;                        // the running fiber does so by itself
   [[nodiscard]] bool standstill(scheduler& s) noexcept;  // every fiber is blocked for good. True: no longer
 
@@ -63,9 +64,9 @@ class director {
   void collect(scheduler& s);
   void admit(fiber& f);
   [[nodiscard]] std::size_t choose() noexcept;
-  void take_step(fiber* running);
   [[nodiscard]] std::int64_t& priority_of(const fiber& f) noexcept;
   void unwind(scheduler& s, cancel_reason why, std::string failure);
+  void give_up(worker& w);
 
   const std::uint64_t seed_;
   const testing::explore_options wanted_;
@@ -77,7 +78,8 @@ class director {
   std::vector<fiber*> ready_;
   std::vector<std::int64_t> priorities_;  // by the fiber's number
   std::int64_t lowest_ = 0;
-  std::vector<std::size_t> falls_;  // the steps at which the running fiber loses its priority
+  std::vector<std::size_t> falls_;  // the points at which the running fiber loses its priority
+  std::size_t points_ = 0;          // at which a fiber could have been made to make way for another
   std::size_t steps_ = 0;
   std::vector<std::uint32_t> trace_;
   bool unwinding_ = false;
