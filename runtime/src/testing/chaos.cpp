@@ -26,7 +26,7 @@ constexpr std::uint32_t longest_budget = 8;  // operations
 }  // namespace
 
 void scheduler::put_in_chaos(worker& w, fiber& f) noexcept {
-  const bool in_ring = directed == nullptr && unruly.steals && f.held_back == 0 && w.whims.below(ring_odds) == 0;
+  const bool in_ring = directed == nullptr && unruly.steals && f.held_back.get() == 0 && w.whims.below(ring_odds) == 0;
   if (in_ring) {
     w.ring.push(&f, w.overflow);
   } else {
@@ -37,7 +37,7 @@ void scheduler::put_in_chaos(worker& w, fiber& f) noexcept {
 
 void scheduler::put_woken_in_chaos(worker& w, fiber& f) noexcept {
   if (directed == nullptr && unruly.delays && w.whims.below(delay_odds) == 0) {
-    f.held_back = static_cast<std::uint8_t>(1 + w.whims.below(longest_delay));
+    f.held_back.set(static_cast<std::uint8_t>(1 + w.whims.below(longest_delay)));
     w.mischief.held_back.add(1);
   }
   put_in_chaos(w, f);
@@ -87,8 +87,8 @@ fiber* scheduler::take_young_in_chaos(worker& w) noexcept {
   if (directed != nullptr) return directed->next(w);
   fiber* f = nullptr;
   if (injection.take(&f, 1) == 0) return nullptr;
-  f->held_back = 0;
-  f->last_worker = static_cast<std::uint16_t>(w.index + 1);
+  f->held_back.set(0);
+  f->last_worker.set(static_cast<std::uint16_t>(w.index + 1));
   w.count.polls.add(1);
   return f;
 }
@@ -122,15 +122,15 @@ fiber* scheduler::next_in_chaos(worker& w) noexcept {
     fiber* const f = pick_in_chaos(w);
     if (f == nullptr) return nullptr;
     platform::annotate::take_over(f);  // from a fiber of this very worker, perhaps
-    const bool too_early = f->held_back != 0 && (!injection.empty() || !w.ring.empty());
-    const bool moved = f->last_worker != me;
+    const bool too_early = f->held_back.get() != 0 && (!injection.empty() || !w.ring.empty());
+    const bool moved = f->last_worker.get() != me;
     const bool stays = !moved && unruly.migrations && live.load(std::memory_order_relaxed) > 1 && clock.now() < give_up;
     if (too_early) {
-      --f->held_back;
+      f->held_back.add(static_cast<std::uint8_t>(-1));
     } else if (!stays) {
-      if (moved && f->last_worker != 0) w.count.migrations.add(1);
-      f->last_worker = me;
-      f->held_back = 0;
+      if (moved && f->last_worker.get() != 0) w.count.migrations.add(1);
+      f->last_worker.set(me);
+      f->held_back.set(0);
       w.count.polls.add(1);
       return f;
     }

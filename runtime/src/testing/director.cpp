@@ -58,9 +58,9 @@ director::director(std::uint64_t seed, const testing::explore_options& wanted)
 
 void director::admit(fiber& f) {
   constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();  // later ones share a number
-  if (f.last_worker == 0) {
+  if (f.last_worker.get() == 0) {
     if (priorities_.size() <= most) priorities_.push_back(1 + static_cast<std::int64_t>(dice_.next() >> 2));
-    f.last_worker = static_cast<std::uint16_t>(priorities_.size() - 1);
+    f.last_worker.set(static_cast<std::uint16_t>(priorities_.size() - 1));
   }
   ready_.push_back(&f);
 }
@@ -73,7 +73,7 @@ void director::collect(scheduler& s) {
 }
 
 std::int64_t& director::priority_of(const fiber& f) noexcept {
-  return priorities_[f.last_worker];
+  return priorities_[f.last_worker.get()];
 }
 
 std::size_t director::choose() noexcept {
@@ -95,7 +95,7 @@ fiber* director::next(worker& w) noexcept {
   const auto at = static_cast<std::ptrdiff_t>(choose());
   fiber* const f = ready_[static_cast<std::size_t>(at)];
   ready_.erase(ready_.begin() + at);
-  trace_.push_back(f->last_worker);
+  trace_.push_back(f->last_worker.get());
   w.count.polls.add(1);
   return f;
 }
