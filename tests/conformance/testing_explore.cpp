@@ -107,7 +107,8 @@ void missed_close() {
   n.spawn({.name = "producer"}, [=]() mutable {
     for (int i = 0; i < 3; ++i) {
       bool stopped = false;
-      ramie::select(ramie::on_recv(stop, [&](auto&&...) { stopped = true; }), ramie::on_send(work, i, [](auto&&...) {}));
+      ramie::select(ramie::on_recv(stop, [&](auto&&...) { stopped = true; }),
+                    ramie::on_send(work, i, [](auto&&...) {}));
       if (stopped) return;
     }
     work.close();
@@ -129,7 +130,8 @@ void order_of_select() {
   });
   bool over = false;
   while (!over) {
-    ramie::select(ramie::on_recv(data, [&](auto&&...) { ++seen; }), ramie::on_recv(done, [&](auto&&...) { over = true; }));
+    ramie::select(ramie::on_recv(data, [&](auto&&...) { ++seen; }),
+                  ramie::on_recv(done, [&](auto&&...) { over = true; }));
   }
   n.join();
   check(seen == 1, "done overtook the data");

@@ -295,7 +295,8 @@ TEST_CASE("those who wait for stillness come before the clock", "[conformance][t
   CHECK(clock.now().time_since_epoch() == 5s);
 }
 
-TEST_CASE("a virtual clock can be advanced by hand, and serves one runtime at a time", "[conformance][testing][clock]") {
+TEST_CASE("a virtual clock can be advanced by hand, and serves one runtime at a time",
+          "[conformance][testing][clock]") {
   virtual_clock clock;
   clock.advance(2s);
   auto o = with_workers(1);

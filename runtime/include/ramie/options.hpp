@@ -17,12 +17,12 @@ class manual_clock;
 // than one worker the threads' timing has its say, too. What it did is counted: runtime_stats::chaos. docs/testing.md.
 struct chaos_mode {
   std::uint64_t seed = 1;
-  bool migrations = true;  // a fiber that comes back to the worker it left is passed on, where there is another
-  bool yields = true;      // fibers give way before waits and between channel operations
-  bool wake_yields = true; // and after spawns and wakes: don't hold a std::mutex over those then
-  bool steals = true;      // workers take from each other although they have something else to do
-  bool delays = true;      // woken fibers are held back while others run
-  bool scaling = true;     // workers are added and retired although none is stalled; only if options.elastic
+  bool migrations = true;   // a fiber that comes back to the worker it left is passed on, where there is another
+  bool yields = true;       // fibers give way before waits and between channel operations
+  bool wake_yields = true;  // and after spawns and wakes: don't hold a std::mutex over those then
+  bool steals = true;       // workers take from each other although they have something else to do
+  bool delays = true;       // woken fibers are held back while others run
+  bool scaling = true;      // workers are added and retired although none is stalled; only if options.elastic
 };
 
 struct options {

@@ -18,7 +18,7 @@
 namespace ramie::detail {
 class director;
 class scheduler;
-}
+}  // namespace ramie::detail
 
 namespace ramie::inline v0 {
 

@@ -60,24 +60,24 @@ enum class on_failure : std::uint8_t {
 };
 
 struct explore_options {
-  unsigned schedules = 1000;         // at least 1
-  std::uint64_t seed = 1;            // of the first schedule; the others' follow by one
-  strategy how = strategy::mixed;    //
-  unsigned change_points = 3;        // of PCT, 1 to 64: how many switches at bad moments the bug takes, at most
-  std::size_t max_steps = 100'000;   // of one schedule, at least 1: more is a livelock, and a failure
-  bool wake_switches = true;         // also after spawns and wakes: not for tests that hold a std::mutex over those
+  unsigned schedules = 1000;        // at least 1
+  std::uint64_t seed = 1;           // of the first schedule; the others' follow by one
+  strategy how = strategy::mixed;   //
+  unsigned change_points = 3;       // of PCT, 1 to 64: how many switches at bad moments the bug takes, at most
+  std::size_t max_steps = 100'000;  // of one schedule, at least 1: more is a livelock, and a failure
+  bool wake_switches = true;        // also after spawns and wakes: not for tests that hold a std::mutex over those
   on_deadlock deadlock = on_deadlock::fails;
   on_failure failure = on_failure::throws;
 };
 
 struct explore_report {
-  unsigned schedules = 0;              // run, the failed one included
+  unsigned schedules = 0;  // run, the failed one included
   bool failed = false;
-  std::uint64_t seed = 0;              // of the schedule that failed, or of the last one
-  std::string failure;                 // what went wrong, for people; "" if nothing did
-  std::exception_ptr cause;            // what the test threw, if it is that
-  std::size_t steps = 0;               // decisions in that schedule
-  std::vector<std::uint32_t> trace;    // who was let run, one after the other; fibers are numbered as they appear
+  std::uint64_t seed = 0;            // of the schedule that failed, or of the last one
+  std::string failure;               // what went wrong, for people; "" if nothing did
+  std::exception_ptr cause;          // what the test threw, if it is that
+  std::size_t steps = 0;             // decisions in that schedule
+  std::vector<std::uint32_t> trace;  // who was let run, one after the other; fibers are numbered as they appear
 };
 
 // A schedule has failed. what() names the seed and how to replay it.
@@ -115,8 +115,8 @@ testing::explore_report explore_calls(const testing::explore_options& wanted, F&
 
 namespace ramie::inline v0::testing {
 
-// Throws check_failed if it does not hold. Under explore() the schedule has failed then, even if the exception is caught
-// on its way. Any fiber or thread; not a cancellation point.
+// Throws check_failed if it does not hold. Under explore() the schedule has failed then, even if the exception is
+// caught on its way. Any fiber or thread; not a cancellation point.
 inline void check(bool holds, std::string_view what = {}, source_location where = source_location::current()) {
   if (!holds) [[unlikely]]
     ::ramie::detail::check_has_failed(what, where);
@@ -139,8 +139,7 @@ explore_report explore(const explore_options& wanted, F&& test) {
   return ::ramie::detail::explore_calls(wanted, test);
 }
 template <class F>
-requires std::invocable<F&>
-explore_report explore(F&& test) {
+requires std::invocable<F&> explore_report explore(F&& test) {
   return ::ramie::detail::explore_calls(explore_options{}, test);
 }
 

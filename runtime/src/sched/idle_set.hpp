@@ -61,9 +61,7 @@ class idle_set {
   [[nodiscard]] snapshot look() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
 
   // The same, with all that those who sleep did before, and nothing the caller does next before it.
-  [[nodiscard]] snapshot look_closely() noexcept {
-    return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst));
-  }
+  [[nodiscard]] snapshot look_closely() noexcept { return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst)); }
 
   // A worker that is not there yet, or is gone. Neither is parked.
   void add_worker() noexcept { counts_.fetch_add(one_present, std::memory_order_seq_cst); }

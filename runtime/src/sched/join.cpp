@@ -52,7 +52,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& 
 
 // A tick has ended, or it is the injection queue's turn. Who should run now, or null: nobody in particular.
 fiber* scheduler::whose_turn_in_join(worker& w) noexcept {
-  if (directed != nullptr) return nullptr;  // take_young asks it each time
+  if (directed != nullptr) return nullptr;                                 // take_young asks it each time
   if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there
   fiber* f = w.newest.take();
   if (f == nullptr) {

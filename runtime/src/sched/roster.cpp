@@ -50,7 +50,9 @@ scheduler::scheduler(const options& wanted, director* by)
       chaotic(by != nullptr || wanted.chaos.has_value()),
       directed(by),
       unruly(wanted.chaos.value_or(chaos_mode{})),
-      seed(by != nullptr ? by->seed() : wanted.chaos ? wanted.chaos->seed : 0x9e3779b97f4a7c15ull),
+      seed(by != nullptr  ? by->seed()
+           : wanted.chaos ? wanted.chaos->seed
+                          : 0x9e3779b97f4a7c15ull),
       idle(capacity),
       stacks(&scheduler::loop_entry),
       root_scope(*this),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// Chaos mode: what happens instead where the scheduler is `chaotic`. Under explore the director decides; otherwise dice.
+// Chaos mode: what happens instead where the scheduler is `chaotic`. Under explore the director decides; otherwise
+// dice.
 //
 // W3 of worker.hpp holds here too. What is runnable is in the injection queue or in a ring, where every worker sees it,
-// at all times. A fiber that is held back is in the injection queue like any other; whoever takes it out before its time
-// puts it back and takes another, and runs it if there is no other.
+// at all times. A fiber that is held back is in the injection queue like any other; whoever takes it out before its
+// time puts it back and takes another, and runs it if there is no other.
 #include <sched.h>
 
 #include "../sched/hot.hpp"
@@ -54,8 +55,8 @@ worker* scheduler::detour(worker& w) noexcept {
 worker* scheduler::detour_after_wake(worker& w) noexcept {
   fiber* const self = w.current.get();
   if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
-  const bool go = directed != nullptr ? directed->preempts_after_wake(w)
-                                      : unruly.wake_yields && w.whims.below(yield_odds) == 0;
+  const bool go =
+      directed != nullptr ? directed->preempts_after_wake(w) : unruly.wake_yields && w.whims.below(yield_odds) == 0;
   if (!go) return &w;
   w.mischief.wake_yields.add(1);
   return leave_and_return(w, departure::yield, *self, nullptr);

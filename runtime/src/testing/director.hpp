@@ -47,8 +47,8 @@ class director {
   director(std::uint64_t seed, const testing::explore_options& wanted);
 
   // On the worker's thread, for its scheduler or as one of its fibers. They end the program if memory runs out.
-  [[nodiscard]] fiber* next(worker& w) noexcept;         // null: nobody is runnable
-  [[nodiscard]] bool preempts(worker& w) noexcept;       // the running fiber must make way
+  [[nodiscard]] fiber* next(worker& w) noexcept;    // null: nobody is runnable
+  [[nodiscard]] bool preempts(worker& w) noexcept;  // the running fiber must make way
   [[nodiscard]] bool preempts_after_wake(worker& w) noexcept { return wanted_.wake_switches && preempts(w); }
   void yields(fiber& f) noexcept;                        // the running fiber does so by itself
   [[nodiscard]] bool standstill(scheduler& s) noexcept;  // every fiber is blocked for good. True: no longer

@@ -191,8 +191,7 @@ bool deadline_scope::owns(const cancelled& c) const noexcept {
 namespace ramie::inline v0 {
 
 manual_clock::manual_clock() : manual_clock(false) {}
-manual_clock::manual_clock(bool advances_itself)
-    : clock_(std::make_unique<platform::virtual_clock>(advances_itself)) {}
+manual_clock::manual_clock(bool advances_itself) : clock_(std::make_unique<platform::virtual_clock>(advances_itself)) {}
 manual_clock::~manual_clock() = default;
 
 void manual_clock::advance(std::chrono::nanoseconds by) {
