@@ -16,13 +16,14 @@ namespace {
 
 // One in so many.
 constexpr std::uint32_t yield_odds = 4;
+constexpr std::uint32_t wake_yield_odds = 8;
 constexpr std::uint32_t ring_odds = 2;  // queued in the worker's own ring, where it can be stolen
 constexpr std::uint32_t steal_odds = 4;
 constexpr std::uint32_t delay_odds = 8;
 constexpr std::uint32_t scaling_odds = 256;
 
-constexpr std::uint32_t longest_delay = 16;  // polls
-constexpr std::uint32_t longest_budget = 8;  // operations
+constexpr std::uint32_t longest_delay = 16;   // polls
+constexpr std::uint32_t longest_budget = 16;  // operations
 
 }  // namespace
 
@@ -55,8 +56,8 @@ worker* scheduler::detour(worker& w) noexcept {
 worker* scheduler::detour_after_wake(worker& w) noexcept {
   fiber* const self = w.current.get();
   if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
-  const bool go =
-      directed != nullptr ? directed->preempts_after_wake(w) : unruly.wake_yields && w.whims.below(yield_odds) == 0;
+  const bool go = directed != nullptr ? directed->preempts_after_wake(w)
+                                      : unruly.wake_yields && w.whims.below(wake_yield_odds) == 0;
   if (!go) return &w;
   w.mischief.wake_yields.add(1);
   return leave_and_return(w, departure::yield, *self, nullptr);
@@ -100,6 +101,7 @@ fiber* scheduler::pick_in_chaos(worker& w) noexcept {
   if (forced) {
     if (fiber* const f = steal_somewhere(w)) {
       w.mischief.steals.add(1);
+      if (!w.ring.empty()) signal(&w);  // for a moment the rest was in no ring
       return f;
     }
   }

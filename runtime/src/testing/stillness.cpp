@@ -17,11 +17,9 @@ void stillness::wait() {
 }
 
 bool stillness::publish(waiter& node) {
-  {
-    std::lock_guard hold(mutex_);
-    waiters_.add(node);
-    cares_.store(true, std::memory_order_seq_cst);
-  }
+  std::lock_guard hold(mutex_);
+  waiters_.add(node);
+  cares_.store(true, std::memory_order_seq_cst);
   (void)serve_waiters();  // the workers may all be asleep
   return true;
 }
@@ -32,36 +30,29 @@ void stillness::unpublish(waiter& node) noexcept {
   cares_.store(on_duty_ || !waiters_.empty(), std::memory_order_seq_cst);
 }
 
+// Again and again: a deadline may wake nobody, and a plain thread that is let go leaves all as still as it was.
 bool stillness::look() noexcept {
-  switch (serve_waiters()) {
-    case served::somebody_runs: return false;
-    case served::let_a_fiber_go: return true;
-    case served::nobody_left: break;
-  }
-  return serve_others();
+  std::lock_guard hold(mutex_);
+  bool any = serve_waiters();
+  while (on_duty_ && sched_.everybody_blocked() && serve_others()) any = true;
+  return any;
 }
 
-stillness::served stillness::serve_waiters() noexcept {
-  for (;;) {
-    waiter* next = nullptr;
-    {
-      std::lock_guard hold(mutex_);
-      if (!sched_.everybody_blocked()) return served::somebody_runs;
-      next = waiters_.claim_first();
-      cares_.store(on_duty_ || !waiters_.empty(), std::memory_order_seq_cst);
-    }
-    if (next == nullptr) return served::nobody_left;
+bool stillness::serve_waiters() noexcept {
+  while (sched_.everybody_blocked()) {
+    waiter* const next = waiters_.claim_first();
+    cares_.store(on_duty_ || !waiters_.empty(), std::memory_order_seq_cst);
+    if (next == nullptr) return false;
     fiber& who = *next->who;
     const bool ours = who.owner == &sched_;
     next->outcome = 1;
     complete_from_scheduler(who);
-    if (ours) return served::let_a_fiber_go;
+    if (ours) return true;
   }
+  return false;
 }
 
 bool stillness::serve_others() noexcept {
-  std::lock_guard hold(one_at_a_time_);
-  if (!on_duty_ || !sched_.everybody_blocked()) return false;
   if (sched_.deadlines.jump()) return true;
   return sched_.directed != nullptr && sched_.directed->standstill(sched_);
 }

@@ -26,7 +26,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <mutex>
 
 #include <ramie/runtime/wait.hpp>
@@ -45,7 +44,7 @@ class stillness final : public waitable {
 
   [[nodiscard]] bool anybody_cares() const noexcept { return cares_.load(std::memory_order_seq_cst); }
 
-  // A worker that has announced its sleep, or is gone. True: a fiber has become runnable, or perhaps.
+  // A worker that has announced its sleep, or is gone. True: fibers may have become runnable.
   [[nodiscard]] bool look() noexcept;
 
   bool try_complete(waiter&) override { return false; }
@@ -53,16 +52,15 @@ class stillness final : public waitable {
   void unpublish(waiter& node) noexcept override;
 
  private:
-  enum class served : std::uint8_t { somebody_runs, let_a_fiber_go, nobody_left };
-  [[nodiscard]] served serve_waiters() noexcept;
-  [[nodiscard]] bool serve_others() noexcept;
+  // With the mutex, so that nobody else finds all still while what follows from it is under way.
+  [[nodiscard]] bool serve_waiters() noexcept;  // true: a fiber was let go
+  [[nodiscard]] bool serve_others() noexcept;   // true: something happened
 
   scheduler& sched_;
   const bool on_duty_;
   std::atomic<bool> cares_;  // written under the mutex
   std::mutex mutex_;
   wait_list waiters_;
-  std::mutex one_at_a_time_;  // serve_others
 };
 
 }  // namespace ramie::detail
