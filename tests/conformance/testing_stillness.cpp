@@ -213,8 +213,6 @@ TEST_CASE("a fiber that waits for a time counts as blocked", "[conformance][test
     ramie::channel<int> never(0);
     bool timed_out = false;
     n.spawn([&] {
-      int v = 0;
-      (void)v;
       timed_out = !ramie::with_timeout(1h, [&] { (void)never.recv(); });
     });
     wait_all_blocked();
@@ -308,6 +306,22 @@ TEST_CASE("a virtual clock can be advanced by hand, and serves one runtime at a 
   }
   ramie::run(o, [] { (void)ramie::with_timeout(1s, [] { (void)ramie::channel<int>(0).recv(); }); });
   CHECK(clock.now().time_since_epoch() == 3s);
+}
+
+TEST_CASE("a deadline that ends nothing does not stop a virtual clock", "[conformance][testing][clock]") {
+  for (const unsigned workers : {1u, 2u}) {
+    virtual_clock clock;
+    auto o = with_workers(workers);
+    o.clock = &clock;
+    ramie::run(o, [] {
+      (void)ramie::with_timeout(1h, [] {
+        ramie::shield unharmed;
+        ramie::channel<int> never(0);
+        (void)never.recv_for(2h);
+      });
+    });
+    CHECK(clock.now().time_since_epoch() == 2h);
+  }
 }
 
 TEST_CASE("a deadline that comes at a standstill may call stop callbacks that wake", "[conformance][testing][clock]") {
