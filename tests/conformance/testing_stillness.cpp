@@ -212,9 +212,7 @@ TEST_CASE("a fiber that waits for a time counts as blocked", "[conformance][test
     ramie::nursery n;
     ramie::channel<int> never(0);
     bool timed_out = false;
-    n.spawn([&] {
-      timed_out = !ramie::with_timeout(1h, [&] { (void)never.recv(); });
-    });
+    n.spawn([&] { timed_out = !ramie::with_timeout(1h, [&] { (void)never.recv(); }); });
     wait_all_blocked();
     found.expect(!timed_out);
     clock.advance(1h);
