@@ -138,8 +138,10 @@ struct runtime::roots {
   }
 };
 
-runtime::runtime(const options& wanted)
-    : scheduler_(std::make_unique<detail::scheduler>(wanted)), roots_(std::make_unique<roots>()) {
+runtime::runtime(const options& wanted) : runtime(wanted, nullptr) {}
+
+runtime::runtime(const options& wanted, detail::director* by)
+    : scheduler_(std::make_unique<detail::scheduler>(wanted, by)), roots_(std::make_unique<roots>()) {
   platform::watch_for_overflow(detail::report_overflow);
 }
 

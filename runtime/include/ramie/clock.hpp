@@ -29,6 +29,9 @@ class manual_clock {
   // For the runtime; not part of the API.
   [[nodiscard]] platform::virtual_clock& internals() noexcept { return *clock_; }
 
+ protected:
+  explicit manual_clock(bool advances_itself);  // testing::virtual_clock
+
  private:
   std::unique_ptr<platform::virtual_clock> clock_;
 };

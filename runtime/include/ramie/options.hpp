@@ -13,11 +13,16 @@ class manual_clock;
 // Workers used when nothing is said: one per processor this process may run on.
 [[nodiscard]] unsigned default_workers() noexcept;
 
-// A way of running that makes scheduling hostile on purpose, for tests: every fiber that is resumed
-// is moved to another worker where there is one, hand-offs take detours, and fibers yield at random.
-// The same seed draws the same random choices.
+// A way of running that makes scheduling hostile on purpose, for tests. Every choice is drawn from the seed; with more
+// than one worker the threads' timing has its say, too. What it did is counted: runtime_stats::chaos. docs/testing.md.
 struct chaos_mode {
   std::uint64_t seed = 1;
+  bool migrations = true;   // a fiber that comes back to the worker it left is passed on, where there is another
+  bool yields = true;       // fibers give way before waits and between channel operations
+  bool wake_yields = true;  // and after spawns and wakes: don't hold a std::mutex over those then
+  bool steals = true;       // workers take from each other although they have something else to do
+  bool delays = true;       // woken fibers are held back while others run
+  bool scaling = true;      // workers are added and retired although none is stalled; only if options.elastic
 };
 
 struct options {

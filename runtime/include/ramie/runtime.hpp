@@ -16,8 +16,9 @@
 #include <ramie/version.hpp>
 
 namespace ramie::detail {
+class director;
 class scheduler;
-}
+}  // namespace ramie::detail
 
 namespace ramie::inline v0 {
 
@@ -25,6 +26,8 @@ class runtime {
  public:
   // Starts no thread yet. Throws usage_error for options that can't work.
   explicit runtime(const options& wanted = {});
+  // For testing::explore; not part of the API.
+  runtime(const options& wanted, ::ramie::detail::director* by);
 
   // Cancels what still runs, waits until it has unwound, then ends the workers.
   ~runtime();

@@ -49,6 +49,16 @@ struct pressure_stats {
   std::uint64_t blocked_at_limit = 0;       // twice the configured workers run already
 };
 
+// What options.chaos did; migrations are in worker_stats.
+struct chaos_stats {
+  std::uint64_t yields = 0;            // fibers made to give way, before waits and between channel operations
+  std::uint64_t wake_yields = 0;       // the same, after spawns and wakes
+  std::uint64_t steals = 0;            // thefts by workers that had something else to do
+  std::uint64_t held_back = 0;         // woken fibers that had to let others go first
+  std::uint64_t promoted_workers = 0;  // workers started for no reason
+  std::uint64_t retired_workers = 0;   // the same, ended
+};
+
 struct runtime_stats {
   worker_stats total;
   std::vector<worker_stats> workers;  // by worker slot, retired ones included
@@ -60,6 +70,7 @@ struct runtime_stats {
   std::uint64_t stack_slots = 0;
   std::uint64_t frames_made = 0;
   pressure_stats pressure;
+  chaos_stats chaos;
 };
 
 }  // namespace ramie::inline v0

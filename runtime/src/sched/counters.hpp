@@ -35,4 +35,18 @@ struct counters {
   }
 };
 
+// What chaos did on a worker.
+struct chaos_counters {
+  counters::count yields, wake_yields, steals, held_back, promoted, retired;
+
+  void add_to(chaos_stats& sum) const noexcept {
+    sum.yields += yields.get();
+    sum.wake_yields += wake_yields.get();
+    sum.steals += steals.get();
+    sum.held_back += held_back.get();
+    sum.promoted_workers += promoted.get();
+    sum.retired_workers += retired.get();
+  }
+};
+
 }  // namespace ramie::detail

@@ -33,16 +33,22 @@ inline void scheduler::push_local(worker& w, fiber& f) noexcept {
 inline void scheduler::push_in_turn(worker& w, fiber& f) noexcept {
   if (!chaotic) [[likely]]
     return push_local(w, f);
-  injection.put(&f);
-  signal(&w);
+  put_in_chaos(w, f);
 }
 
-RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f) noexcept {
+inline void scheduler::push_spawned(worker& w, fiber& f) noexcept {
+  if (!chaotic) [[likely]]
+    return push_local(w, f);
+  put_in_chaos(w, f);
+  (void)detour_after_wake(w);
+}
+
+RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) noexcept {
   check_runnable(f);
   w.count.enqueued.add(1);
   if (chaotic) {
-    injection.put(&f);
-    signal(&w);
+    put_woken_in_chaos(w, f);
+    if (may_detour) (void)detour_after_wake(w);
     return;
   }
   // Newest first, for its warm data; but no longer while others wait in the ring.

@@ -2,7 +2,10 @@
 // Who sleeps, who searches, and who must be woken. One word of counts, so that a producer decides with
 // a single load, and a bitmap to find a sleeper by counting trailing zeros.
 //
-//   counts: monitor_asleep:1 (bit 63) | parked:16 (bits 16–31) | searching:16 (bits 0–15)
+//   counts: roused:15 (bits 49–63) | monitor_asleep:1 | present:16 | parked:16 | searching:16 (bits 0–15)
+//
+// `present` counts the workers there are, started or not: if all of them are parked, no fiber runs. `roused` changes
+// whenever one of them stops sleeping, so that two equal looks mean that nobody ran in between (stillness.cpp).
 //
 // Invariants
 //   I1  A set bit in the bitmap is one worker that is counted as parked (or is about to look again).
@@ -47,11 +50,22 @@ class idle_set {
     [[nodiscard]] bool monitor_asleep() const noexcept { return (counts_ & monitor_bit) != 0; }
     [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
     [[nodiscard]] std::uint32_t parked() const noexcept { return (counts_ >> 16) & 0xffff; }
+    [[nodiscard]] bool all_parked() const noexcept { return parked() == ((counts_ >> 32) & 0xffff); }
+    [[nodiscard]] bool nobody_ran_since(snapshot earlier) const noexcept {
+      return all_parked() && (counts_ >> 49) == (earlier.counts_ >> 49);
+    }
 
    private:
     std::uint64_t counts_;
   };
   [[nodiscard]] snapshot look() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
+
+  // The same, with all that those who sleep did before, and nothing the caller does next before it.
+  [[nodiscard]] snapshot look_closely() noexcept { return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst)); }
+
+  // A worker that is not there yet, or is gone. Neither is parked.
+  void add_worker() noexcept { counts_.fetch_add(one_present, std::memory_order_seq_cst); }
+  void remove_worker() noexcept { counts_.fetch_sub(one_present, std::memory_order_seq_cst); }
 
   // At most half of the workers search. Checked, then counted: the bound is a heuristic, not an invariant.
   [[nodiscard]] bool try_become_searcher(std::uint32_t workers) noexcept {
@@ -61,7 +75,7 @@ class idle_set {
   }
 
   // A worker that starts out searching.
-  void count_searcher() noexcept { counts_.fetch_add(one_searching, std::memory_order_seq_cst); }
+  void add_searcher() noexcept { counts_.fetch_add(one_searching + one_present, std::memory_order_seq_cst); }
 
   // True: the caller was the last searcher and must look whether there is more to do.
   [[nodiscard]] bool leave_search() noexcept {
@@ -78,7 +92,7 @@ class idle_set {
   // claimed it already (and counted it as searching); its wake-up token is on the way.
   [[nodiscard]] bool cancel_sleep(std::uint32_t worker) noexcept {
     if ((word_of(worker).fetch_and(~bit_of(worker), std::memory_order_seq_cst) & bit_of(worker)) == 0) return false;
-    counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);
+    counts_.fetch_add(roused_one, std::memory_order_seq_cst);
     return true;
   }
 
@@ -100,7 +114,7 @@ class idle_set {
         }
         const auto before = bitmap_[w].fetch_and(~mask, std::memory_order_seq_cst);
         if ((before & mask) != 0) {
-          counts_.fetch_sub(one_parked - one_searching, std::memory_order_seq_cst);
+          counts_.fetch_add(roused_one, std::memory_order_seq_cst);
           return w * 64 + index;
         }
         bits = before & ~mask & wanted;
@@ -121,7 +135,9 @@ class idle_set {
  private:
   static constexpr std::uint64_t one_searching = 1;
   static constexpr std::uint64_t one_parked = std::uint64_t{1} << 16;
-  static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t one_present = std::uint64_t{1} << 32;
+  static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 48;
+  static constexpr std::uint64_t roused_one = (std::uint64_t{1} << 49) - one_parked + one_searching;
 
   platform::atomic<std::uint64_t>& word_of(std::uint32_t worker) noexcept { return bitmap_[worker / 64]; }
   static std::uint64_t bit_of(std::uint32_t worker) noexcept { return std::uint64_t{1} << (worker % 64); }

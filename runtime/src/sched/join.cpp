@@ -25,12 +25,7 @@ bool fits(const worker& w, const fiber& f, const cancel_scope& of) noexcept {
 
 // The ring is empty, or there is chaos.
 fiber* scheduler::take_young_elsewhere(worker& w) noexcept {
-  if (!chaotic) return take_from_injection(w);
-  fiber* f = nullptr;
-  if (injection.take(&f, 1) == 0) return nullptr;
-  f->last_worker = static_cast<std::uint16_t>(w.index + 1);
-  w.count.polls.add(1);
-  return f;
+  return chaotic ? take_young_in_chaos(w) : take_from_injection(w);
 }
 
 // The joiner is inside this call meanwhile. The child may leave and come back on another worker.
@@ -57,6 +52,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& 
 
 // A tick has ended, or it is the injection queue's turn. Who should run now, or null: nobody in particular.
 fiber* scheduler::whose_turn_in_join(worker& w) noexcept {
+  if (directed != nullptr) return nullptr;                                 // take_young asks it each time
   if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there
   fiber* f = w.newest.take();
   if (f == nullptr) {

@@ -31,6 +31,8 @@ void scheduler::thread_main(worker& w) noexcept {
   w.frames.give_all(w.sched.frames);
   w.sched.forgive(w);  // marked stalled on the way out
   set_this_worker(nullptr);
+  w.sched.idle.remove_worker();
+  if (w.sched.still.anybody_cares()) (void)w.sched.still.look();
   w.state.store(worker_state::dead, std::memory_order_release);
 }
 

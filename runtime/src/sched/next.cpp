@@ -38,7 +38,6 @@ fiber* scheduler::take_from_injection(worker& w) noexcept {
   const auto waiting = injection.size();
   if (waiting == 0) return nullptr;
   fiber* batch[max_global_batch];
-  // In chaos nobody looks at rings.
   const bool only_one = chaotic || !w.ring.empty();
   const auto share = only_one ? 1 : fair_batch(waiting, live.load(std::memory_order_relaxed));
   const auto count = injection.take(batch, std::min(share, w.ring.room() + 1));
@@ -50,6 +49,7 @@ fiber* scheduler::take_from_injection(worker& w) noexcept {
   return batch[0];
 }
 
+// Not yet counted as a poll. The worker's own ring must be empty.
 fiber* scheduler::steal_somewhere(worker& w) noexcept {
   const auto slots = static_cast<std::uint32_t>(workers.size());
   const auto first = w.random.below(slots);
@@ -65,33 +65,16 @@ fiber* scheduler::steal_somewhere(worker& w) noexcept {
     if (f == nullptr) continue;
     w.count.steals.add(1);
     w.count.stolen.add(taken);
-    w.count.polls.add(1);
     return f;
   }
   return nullptr;
 }
 
-// Every fiber that comes back to the worker it left is passed on, as long as somebody else may take it. Not for
-// ever: the others may all be busy, waiting for this very fiber.
-fiber* scheduler::next_in_chaos(worker& w) noexcept {
-  const auto& clock = platform::steady_clock::instance();
-  const auto give_up = clock.now() + chaos_patience;
-  const auto me = static_cast<std::uint16_t>(w.index + 1);
-  for (;;) {
-    fiber* f = nullptr;
-    if (injection.take(&f, 1) == 0) return nullptr;
-    const bool moved = f->last_worker != me;
-    if (!moved && live.load(std::memory_order_relaxed) > 1 && clock.now() < give_up) {
-      injection.put(f);
-      signal(&w);
-      platform::yield_thread();
-      continue;
-    }
-    if (moved && f->last_worker != 0) w.count.migrations.add(1);
-    f->last_worker = me;
-    w.count.polls.add(1);
-    return f;
-  }
+fiber* scheduler::search(worker& w) noexcept {
+  fiber* const f = steal_somewhere(w);
+  if (f == nullptr) return take_from_injection(w);
+  w.count.polls.add(1);
+  return f;
 }
 
 fiber* scheduler::worker_next(worker& w) noexcept {
@@ -105,8 +88,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
       w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
       if (!w.searching.get()) w.searching.set(idle.try_become_searcher(live.load(std::memory_order_relaxed)));
       for (int round = 0; f == nullptr && w.searching.get() && round < idle_spin_rounds; ++round) {
-        f = steal_somewhere(w);
-        if (f == nullptr) f = chaotic ? next_in_chaos(w) : take_from_injection(w);
+        f = chaotic ? next_in_chaos(w) : search(w);
         if (f == nullptr) platform::cpu_pause();
       }
     }
@@ -148,6 +130,18 @@ bool scheduler::work_visible() const noexcept {
   });
 }
 
+bool scheduler::everybody_blocked() noexcept {
+  for (;;) {
+    const auto seen = idle.look_closely();  // 1
+    if (!seen.all_parked()) return false;
+    const bool queued = !injection.empty() || std::any_of(workers.begin(), workers.end(), [](const auto& w) {
+      return !w->ring.empty() || !w->newest.empty();
+    });  // 2
+    if (queued) return false;
+    if (idle.look_closely().nobody_ran_since(seen)) return true;  // 3
+  }
+}
+
 // Sleeper's list of idle_set I3.
 void scheduler::sleep(worker& w) noexcept {
   if (stacks.trim(stack_trim_batch)) return;  // housekeeping first, in small bites: work may come
@@ -156,7 +150,11 @@ void scheduler::sleep(worker& w) noexcept {
   idle.announce_sleep(w.index, was_searching);  // 1
   w.searching.set(true);                        // whoever wakes it, or it itself, counts it as searching
   platform::heavy_fence();                      // 2
-  const bool needed = work_visible() || w.attention.load(std::memory_order_relaxed) != 0;  // 3
+  bool needed = work_visible() || (w.attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0;  // 3
+  if (!needed && still.anybody_cares()) {
+    w.current.set(nullptr);  // callbacks of stop tokens may be called, as nobody
+    needed = still.look();   // what it makes runnable may be in this worker's own queues
+  }
   if (!needed || !idle.cancel_sleep(w.index)) {
     w.count.times_parked.add(1);
     w.parker.park();

@@ -13,6 +13,7 @@
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/thread.hpp>
 
+#include "../testing/director.hpp"
 #include "scheduler.hpp"
 
 namespace ramie::detail {
@@ -41,27 +42,35 @@ std::uint8_t checked_stack_class(std::size_t bytes, const char* what) {
   return platform::stack_class_for(bytes);
 }
 
-scheduler::scheduler(const options& wanted)
+scheduler::scheduler(const options& wanted, director* by)
     : configured(checked_workers(wanted)),
       capacity(wanted.elastic ? configured * elastic_factor : configured),
       default_class(checked_stack_class(wanted.stack_size, "options.stack_size")),
       root_class(checked_stack_class(wanted.root_stack_size, "options.root_stack_size")),
       elastic(wanted.elastic),
-      chaotic(wanted.chaos.has_value()),
-      seed(wanted.chaos ? wanted.chaos->seed : 0x9e3779b97f4a7c15ull),
+      chaotic(by != nullptr || wanted.chaos.has_value()),
+      directed(by),
+      unruly(wanted.chaos.value_or(chaos_mode{})),
+      seed(by != nullptr  ? by->seed()
+           : wanted.chaos ? wanted.chaos->seed
+                          : 0x9e3779b97f4a7c15ull),
       idle(capacity),
       stacks(&scheduler::loop_entry),
       root_scope(*this),
       watcher(*this),
-      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr) {
+      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr),
+      still(*this, by != nullptr || deadlines.advances_itself()) {
   platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
     workers.push_back(std::make_unique<worker>(*this, cancel_epoch, i, (seed + i + 1) * 0xd1342543de82ef95ull));
-    if (chaotic) workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
+    if (!chaotic) continue;
+    workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
+    workers.back()->budget.set(budget_in_chaos(*workers.back()));
   }
   for (unsigned i = 0; i < configured; ++i) {
     workers[i]->state.store(worker_state::unstarted, std::memory_order_relaxed);
+    idle.add_worker();
     idle.announce_sleep(i, false);
   }
   if (elastic) idle.set_monitor_asleep();
@@ -123,7 +132,7 @@ bool scheduler::rouse(std::uint32_t index) noexcept {
   return false;
 }
 
-// The caller owns the slot: it has claimed the bit of an unstarted one, or is the monitor with a dead one.
+// The caller owns the slot: it has claimed the bit of an unstarted one, or promotes a dead one.
 bool scheduler::start_thread(std::uint32_t index) noexcept {
   std::lock_guard hold(roster_mutex_);
   if (stopping_) return false;
@@ -153,11 +162,13 @@ void scheduler::ensure_a_worker() {
 }
 
 bool scheduler::promote_one() noexcept {
+  std::lock_guard one_at_a_time(growth_mutex_);
   for (std::uint32_t i = 0; i < capacity; ++i) {
     if (workers[i]->state.load(std::memory_order_acquire) != worker_state::dead) continue;
-    idle.count_searcher();
+    idle.add_searcher();
     if (start_thread(i)) return true;
     (void)idle.leave_search();
+    idle.remove_worker();
     platform::heavy_fence();
     if (work_visible()) (void)wake_somebody();  // whoever relied on the search that did not start
     return false;
@@ -191,7 +202,7 @@ bool scheduler::attend(worker& w) noexcept {
     w.searching.set(false);
     return true;
   }
-  if ((seen & worker::stalled) == 0 || !may_retire()) return false;
+  if ((seen & worker::stalled) == 0 || !may_retire()) return chaotic && rescale_in_chaos(w);
   drain(w);
   return true;
 }
@@ -239,6 +250,7 @@ runtime_stats scheduler::stats() const {
   for (const auto& w : workers) {
     all.workers.push_back(w->count.read());
     all.total += all.workers.back();
+    w->mischief.add_to(all.chaos);
   }
   all.configured_workers = configured;
   all.live_workers = live.load(std::memory_order_acquire);

@@ -58,7 +58,7 @@ RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record,
   record.frame.store(&f, std::memory_order_release);
   f.scope = f.home = &scope;
   f.site.set(site);
-  f.last_worker = 0;
+  f.last_worker.set(0);
   f.size_class = size_class;
   f.cancel_delivered = 0;
   f.word.initialise_runnable(static_cast<std::uint16_t>(f.wait_ticket.load(std::memory_order_relaxed)));
@@ -85,7 +85,7 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
   platform::annotate::hand_over(f);
   w.count.spawned.add(1);
-  w.sched.push_in_turn(w, *f);
+  w.sched.push_spawned(w, *f);
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

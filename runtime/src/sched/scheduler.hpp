@@ -6,6 +6,7 @@
 //   loop.cpp       running it: stacks, starts, ends, departures
 //   roster.cpp     starting and retiring workers; shutdown
 //   monitor.cpp    noticing stalled workers; pressure
+//   ../testing     chaos mode, and who notices that every fiber is blocked
 #pragma once
 
 #include <condition_variable>
@@ -23,6 +24,7 @@
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/thread.hpp>
 
+#include "../testing/stillness.hpp"
 #include "../time/timekeeper.hpp"
 #include "idle_set.hpp"
 #include "injection_queue.hpp"
@@ -34,10 +36,12 @@ namespace ramie::detail {
 // The class of a stack of `bytes`; `what` names the setting. Throws usage_error when out of range.
 [[nodiscard]] std::uint8_t checked_stack_class(std::size_t bytes, const char* what);
 
+class director;
+
 class scheduler {
  public:
-  // Throws usage_error for options that can't work. Starts no thread.
-  explicit scheduler(const options& wanted);
+  // Throws usage_error for options that can't work. Starts no thread. `by`: who decides what runs next, under explore.
+  explicit scheduler(const options& wanted, director* by = nullptr);
   // All fibers must have ended. Stops and joins every thread.
   ~scheduler();
   scheduler(const scheduler&) = delete;
@@ -46,10 +50,12 @@ class scheduler {
   // schedule.cpp ------------------------------------------------------------------------------------
   // schedule(): enqueues a RUNNABLE fiber, exactly once per transition to RUNNABLE (F2, F4), and publishes
   // before it signals. enqueue() in wait/wake.cpp picks the door.
-  void schedule_on(worker& w, fiber& f) noexcept;     // `w` is the calling thread's
+  // `w` is the calling thread's; may_detour: a fiber calls that holds no lock and looks around anew afterwards.
+  void schedule_on(worker& w, fiber& f, bool may_detour = false) noexcept;
   void schedule_woken(worker& w, fiber& f) noexcept;  // the same, out of line
   void push_local(worker& w, fiber& f) noexcept;
-  void push_in_turn(worker& w, fiber& f) noexcept;    // the same, but in chaos to the injection queue
+  void push_in_turn(worker& w, fiber& f) noexcept;    // the same, but in chaos anywhere
+  void push_spawned(worker& w, fiber& f) noexcept;    // the same; in chaos the spawner may make way
   void schedule_aside(worker& w, fiber& f) noexcept;  // a fiber that makes way because its budget is used up
   void schedule_outside(fiber& f) noexcept;           // no worker of ours is calling
 
@@ -101,6 +107,18 @@ class scheduler {
   void ensure_a_worker();  // throws std::system_error
 
   [[nodiscard]] bool work_visible() const noexcept;
+  // See stillness.hpp. Any thread.
+  [[nodiscard]] bool everybody_blocked() noexcept;
+
+  // ../testing/chaos.cpp ------------------------------------------------------------------------------
+  // A fiber that holds no lock may have to make way here: where it may switch anyway, or after a spawn or a wake.
+  // Returns the worker of the moment.
+  worker* detour(worker& w) noexcept;
+  worker* detour_after_wake(worker& w) noexcept;
+  // Its budget is used up.
+  worker* end_budget_in_chaos(worker& w) noexcept;
+  void yields_in_chaos(fiber& f) noexcept;  // of its own will
+
   [[nodiscard]] runtime_stats stats() const;
   [[nodiscard]] static std::vector<std::shared_ptr<const cancel_reason>> bare_reasons();
   [[nodiscard]] std::int64_t pressure() const noexcept;
@@ -112,6 +130,8 @@ class scheduler {
   const std::uint8_t root_class;
   const bool elastic;
   const bool chaotic;
+  director* const directed;  // or null
+  const chaos_mode unruly;
   const std::uint64_t seed;
 
   // Read by all, written rarely.
@@ -135,6 +155,7 @@ class scheduler {
   cancel_scope root_scope;
   monitor watcher;
   timekeeper deadlines;
+  stillness still;
 
   platform::atomic<std::uint64_t> retired_workers{0};
 
@@ -144,7 +165,14 @@ class scheduler {
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
+  [[nodiscard]] fiber* search(worker& w) noexcept;
+  void put_in_chaos(worker& w, fiber& f) noexcept;
+  void put_woken_in_chaos(worker& w, fiber& f) noexcept;
+  [[nodiscard]] std::uint32_t budget_in_chaos(worker& w) noexcept;
+  [[nodiscard]] fiber* pick_in_chaos(worker& w) noexcept;
   [[nodiscard]] fiber* next_in_chaos(worker& w) noexcept;
+  [[nodiscard]] fiber* take_young_in_chaos(worker& w) noexcept;
+  [[nodiscard]] bool rescale_in_chaos(worker& w) noexcept;  // true: the worker must leave
   [[nodiscard]] fiber* poll_is_due(worker& w, std::uint64_t polls) noexcept;
   [[nodiscard]] fiber* poll_in_vain(worker& w) noexcept;
   void found_work(worker& w) noexcept;
@@ -171,6 +199,7 @@ class scheduler {
   static void keep_spare(worker& w, platform::stack_block& stack) noexcept;
 
   platform::mutex roster_mutex_;
+  platform::mutex growth_mutex_;  // one promotion at a time
   platform::mutex first_worker_mutex_;
   bool stopping_ = false;
 };

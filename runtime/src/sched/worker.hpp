@@ -14,7 +14,8 @@
 //       it true that nobody runs on it. The park is committed there, the yielder is queued there.
 //   W3  User code runs only while `handoff` is empty: nothing hides behind a stalled worker. What is queued
 //       sits in the ring (thieves see it), in the LIFO slot (thieves take it from a stalled worker), or in
-//       the injection queue.
+//       the injection queue. (Chaos mode, too: testing/chaos.cpp. Under explore there is one worker only, and
+//       its director keeps what is runnable.)
 //   W4  A worker leaves only on its native stack, on which no fiber ever starts.
 #pragma once
 
@@ -90,7 +91,7 @@ struct shed_to_injection {
 class alignas(platform::cache_line) worker : public worker_desk, public platform::thread_anchor {
  public:
   worker(scheduler& of, const platform::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
-      : sched(of), index(slot), random(seed) {
+      : sched(of), index(slot), random(seed), whims(seed ^ 0x2545f4914f6cdd1d) {
     runs_in = &of;
     cancel_epoch = &epoch;
     party.family = &of;
@@ -110,8 +111,8 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<bool> leaving_pool{false};  // the loop must end on the native stack
   platform::owned<platform::stack_block*> active{nullptr};
   platform::owned<fiber*> left_fiber{nullptr};
-  platform::owned<std::uint64_t> left_epoch{0};  // the cancellations a parking fiber has accounted for
-  platform::owned<fiber*> handoff{nullptr};      // to be run first by the loop that is switched to
+  platform::owned<std::uint64_t> left_epoch{0};   // the cancellations a parking fiber has accounted for
+  platform::owned<fiber*> handoff{nullptr};       // to be run first by the loop that is switched to
   platform::owned<std::uint32_t> lifo_polls{0};   // in a row, since the ring's oldest had a turn
   platform::owned<std::uint32_t> fresh_polls{0};  // the same, of fibers that started before older ones
   platform::owned<std::uint32_t> vain_polls{0};
@@ -121,6 +122,8 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<std::uint32_t> spare_count{0};
   xorshift random;
   counters count;
+  xorshift whims;  // of chaos: drawn from only when there is something to decide
+  chaos_counters mischief;
   platform::owned<platform::time_point> next_way_given{};  // when a join lets unstarted strangers go first again
   platform::owned<platform::nanoseconds> join_patience{target_global_latency};  // and after how long the next time
   shed_to_injection overflow{*this};

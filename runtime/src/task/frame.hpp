@@ -37,11 +37,13 @@ class alignas(frame_bytes) fiber : public fiber_face {
   platform::owned<const wait_reason*> reason{nullptr};
   platform::owned<source_location> site{};
   std::uint32_t shield_depth = 0;
-  std::uint32_t number = 0;       // of the frame; unique among live fibers
-  std::uint16_t last_worker = 0;  // chaos mode only
+  std::uint32_t number = 0;  // of the frame; unique among live fibers
+  platform::owned<std::uint16_t> last_worker{
+      0};  // chaos mode: plus one; under explore: which fiber it is (director.hpp)
   std::uint8_t size_class = 0;
-  bool linked = false;                // in home's list
-  std::uint8_t cancel_delivered = 0;  // times it got `cancelled` without having left that scope, up to 2
+  bool linked = false;                         // in home's list
+  std::uint8_t cancel_delivered = 0;           // times it got `cancelled` without having left that scope, up to 2
+  platform::owned<std::uint8_t> held_back{0};  // chaos mode: polls it still has to let pass
 
   [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }
   [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {

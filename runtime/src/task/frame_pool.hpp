@@ -37,6 +37,20 @@ class frame_pool {
   };
   [[nodiscard]] census count() const noexcept;
 
+  // Every frame, in the order they were made, whatever its state: only for a runtime that stands still.
+  template <class F>
+  void for_each(F f) {
+    std::lock_guard hold(mutex_);
+    const auto all_of = [&f](slab& s) {
+      for (fiber& each : s.frames) f(each);
+    };
+    for (auto& s : slabs_) all_of(*s);
+    for (auto& page : pages_) {
+      const auto count = &page == &pages_.back() ? slabs_in_last_page_ : slabs_per_page;
+      for (std::size_t i = 0; i < count; ++i) all_of(page.get()[i]);
+    }
+  }
+
  private:
   struct batch {
     fiber* first;

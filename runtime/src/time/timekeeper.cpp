@@ -2,7 +2,7 @@
 #include "timekeeper.hpp"
 
 #include <ramie/clock.hpp>
-#include <ramie/platform/thread.hpp>
+#include <ramie/error.hpp>
 #include <ramie/timeout.hpp>
 #include <ramie/platform/thread.hpp>
 
@@ -14,7 +14,9 @@ timekeeper::timekeeper(platform::virtual_clock* manual)
     : manual_(manual),
       clock_(manual != nullptr ? static_cast<const platform::clock_source&>(*manual)
                                : platform::steady_clock::instance()) {
-  if (manual_ != nullptr) manual_->subscribe(*this);
+  if (manual_ != nullptr && !manual_->subscribe(*this)) {
+    throw usage_error("ramie: a virtual_clock serves one runtime at a time. Give each its own.");
+  }
 }
 
 timekeeper::~timekeeper() {
@@ -74,6 +76,18 @@ void timekeeper::arm(wake_up& entry, waker who) noexcept {
 void timekeeper::time_passed() noexcept {
   std::unique_lock hold(mutex_);
   carry_out_due(hold);
+}
+
+bool timekeeper::jump() noexcept {
+  if (!advances_itself()) return false;
+  platform::time_point earliest;
+  {
+    std::lock_guard hold(mutex_);
+    if (heap_.empty()) return false;
+    earliest = heap_.front()->when;
+  }
+  manual_->advance_to(earliest);
+  return true;
 }
 
 void timekeeper::run() noexcept {
@@ -182,7 +196,8 @@ bool deadline_scope::owns(const cancelled& c) const noexcept {
 
 namespace ramie::inline v0 {
 
-manual_clock::manual_clock() : clock_(std::make_unique<platform::virtual_clock>()) {}
+manual_clock::manual_clock() : manual_clock(false) {}
+manual_clock::manual_clock(bool advances_itself) : clock_(std::make_unique<platform::virtual_clock>(advances_itself)) {}
 manual_clock::~manual_clock() = default;
 
 void manual_clock::advance(std::chrono::nanoseconds by) {

@@ -22,7 +22,7 @@ namespace ramie::detail {
 
 class timekeeper final : platform::clock_listener {
  public:
-  // `manual` null: the machine's steady clock.
+  // `manual` null: the machine's steady clock. Throws usage_error if it advances by itself and serves another already.
   explicit timekeeper(platform::virtual_clock* manual);
   ~timekeeper();
   timekeeper(const timekeeper&) = delete;
@@ -36,6 +36,10 @@ class timekeeper final : platform::clock_listener {
   void arm(wake_up& entry, waker who) noexcept;
   [[nodiscard]] platform::time_point now() const noexcept { return clock_.now(); }
   void stop() noexcept;
+
+  // Of a clock that advances by itself: to the earliest deadline, which is carried out. False: there is none.
+  [[nodiscard]] bool jump() noexcept;
+  [[nodiscard]] bool advances_itself() const noexcept { return manual_ != nullptr && manual_->advances_itself; }
 
  private:
   void time_passed() noexcept override;

@@ -60,7 +60,10 @@ RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch
 // The fiber goes to the back of the queue, if there is anybody to let through. Not a cancellation point.
 RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
   fiber* const next = w->sched.next_local(*w);
-  if (next == nullptr && w->attention.load(std::memory_order_relaxed) == 0) return;
+  if (next == nullptr) {
+    if (w->attention.load(std::memory_order_relaxed) == 0) return;
+    if (w->sched.chaotic) w->sched.yields_in_chaos(f);
+  }
   (void)scheduler::leave_and_return(*w, departure::yield, f, next);
 }
 
@@ -154,10 +157,9 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
 
 // In chaos mode some waits begin with a detour.
 RAMIE_FLATTEN worker* detour_in_chaos(worker* w) noexcept {
-  if (!w->sched.chaotic || w->random.below(4) != 0) [[likely]]
+  if (!w->sched.chaotic) [[likely]]
     return w;
-  give_way(w, self_on(*w));
-  return this_worker();
+  return w->sched.detour(*w);
 }
 
 }  // namespace
@@ -196,6 +198,8 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
 worker_desk& step_aside(worker_desk& desk) noexcept {
   auto* w = &static_cast<worker&>(desk);
   fiber& f = self_on(*w);
+  if (w->sched.chaotic) [[unlikely]]
+    return *w->sched.end_budget_in_chaos(*w);
   w->budget.set(budget_per_tick);  // for those who come now
   const auto hits = w->count.lifo_hits.get();
   fiber* const next = w->sched.next_local(*w);

@@ -12,11 +12,11 @@ namespace {
   f.owner->schedule_outside(f);
 }
 
-RAMIE_FLATTEN void enqueue_at_once(fiber& f) noexcept {
+RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_detour = false) noexcept {
   worker* const w = this_worker();
   if (w == nullptr || &w->sched != f.owner) [[unlikely]]
     return enqueue_from_outside(f);
-  w->sched.schedule_on(*w, f);
+  w->sched.schedule_on(*w, f, may_detour);
 }
 
 }  // namespace
@@ -30,7 +30,11 @@ bool claim(waiter& node) noexcept {
 }
 
 void complete(fiber& who) noexcept {
-  if (who.word.complete() == complete_result::must_enqueue) enqueue_at_once(who);
+  if (who.word.complete() == complete_result::must_enqueue) enqueue_at_once(who, true);
+}
+
+void complete_from_scheduler(fiber& who) noexcept {
+  if (who.word.complete() == complete_result::must_enqueue) enqueue(who);
 }
 
 void fiber_wake(fiber& f, std::uint64_t ticket) noexcept {

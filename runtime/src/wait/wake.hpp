@@ -11,6 +11,9 @@ namespace ramie::detail {
 // A fiber that has just become RUNNABLE, into its scheduler's queues; a proxy, to its thread.
 void enqueue(fiber& f) noexcept;
 
+// complete() for the scheduler itself: whoever calls goes on at once.
+void complete_from_scheduler(fiber& who) noexcept;
+
 // Plain wake under a 64-bit ticket. Any thread; needs no lock.
 void fiber_wake(fiber& f, std::uint64_t ticket) noexcept;
 

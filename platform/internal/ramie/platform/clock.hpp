@@ -41,14 +41,21 @@ class clock_listener {
 // are told before advance() returns, and must not (un)subscribe then.
 class virtual_clock final : public clock_source {
  public:
+  // A clock that advances by itself is advanced by its only listener.
+  explicit virtual_clock(bool by_itself = false) noexcept : advances_itself(by_itself) {}
+  const bool advances_itself;
   [[nodiscard]] time_point now() const noexcept override {
     return time_point(nanoseconds(elapsed_.load(std::memory_order_acquire)));
   }
   void advance(nanoseconds by) noexcept;
-  void subscribe(clock_listener& listener);
+  void advance_to(time_point when) noexcept;  // nothing if that has passed
+  // False: there is a listener, and there can be only one.
+  [[nodiscard]] bool subscribe(clock_listener& listener);
   void unsubscribe(clock_listener& listener) noexcept;
 
  private:
+  void tell_listeners() noexcept;
+
   mutex mutex_;
   std::vector<clock_listener*> listeners_;
   atomic<std::int64_t> elapsed_{0};

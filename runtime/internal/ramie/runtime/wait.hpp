@@ -84,7 +84,8 @@ wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
 // Wakers, with the waitable's lock held. True: the caller owns the waiter until complete().
 [[nodiscard]] bool claim(waiter& node) noexcept;
 
-// The winner of a claim, once, without any lock.
+// The winner of a claim, once, without any lock, not even another object's. In chaos mode the caller may make way
+// here and come back on another worker: it must look around anew.
 void complete(fiber& who) noexcept;
 // The same for nodes chained by `next` that wait for nothing but this: their outcome is 1.
 void complete_all(waiter* claimed) noexcept;

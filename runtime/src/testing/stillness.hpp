@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+// Noticing that every fiber of a runtime is blocked, and telling those who wait for that.
+//
+// A fiber that is not blocked runs on a worker that is awake, or is queued, or is in the hand of a plain thread that is
+// just waking it. So every fiber is blocked if
+//
+//   1. all workers are parked                       (one load: idle_set all_parked)
+//   2. nothing is queued
+//   3. no worker has been roused since 1            (one load: idle_set roused)
+//
+// Between 1 and 3 no worker ran; what was queued before 1 would still be queued at 2. A wake that a plain thread has
+// begun but not finished when this is decided happens after the decision. A joiner that is covered by a child it runs
+// in place has no stack of its own, and is as blocked as the child above it.
+//
+// Whoever may have been the last to fall asleep looks; so do those who come when all sleep already:
+//
+//       who waits, a plain thread               worker
+//       1. list itself, cares = true            1. parked + 1, or present - 1   (RMW)
+//       2. look: all parked?                    2. cares? then look: all parked?
+//
+// Nothing else in the runtime knows of this: while nobody cares it costs a load before a worker sleeps.
+//
+// Whom it is for, in this order: wait_all_blocked, first come, first served; then the clock, if it advances by itself;
+// then a director, who is told of a deadlock. One fiber at a time is let go, and nobody after it before all is still
+// again: what it was promised holds for it alone.
+#pragma once
+
+#include <mutex>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::detail {
+
+class scheduler;
+
+class stillness final : public waitable {
+ public:
+  // `on_duty`: there is a clock or a director to be served.
+  stillness(scheduler& of, bool on_duty) noexcept : sched_(of), on_duty_(on_duty), cares_(on_duty) {}
+
+  // See wait_all_blocked in testing.hpp.
+  void wait();
+
+  [[nodiscard]] bool anybody_cares() const noexcept { return cares_.load(std::memory_order_seq_cst); }
+
+  // A worker that has announced its sleep, or is gone. True: fibers may have become runnable.
+  [[nodiscard]] bool look() noexcept;
+
+  bool try_complete(waiter&) override { return false; }
+  bool publish(waiter& node) override;
+  void unpublish(waiter& node) noexcept override;
+
+ private:
+  // With the mutex, so that nobody else finds all still while what follows from it is under way.
+  [[nodiscard]] bool serve_waiters() noexcept;  // true: a fiber was let go
+  [[nodiscard]] bool serve_others() noexcept;   // true: something happened
+
+  scheduler& sched_;
+  const bool on_duty_;
+  platform::atomic<bool> cares_;  // written under the mutex
+  platform::mutex mutex_;
+  wait_list waiters_;
+};
+
+}  // namespace ramie::detail
