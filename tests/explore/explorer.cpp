@@ -125,6 +125,17 @@ bool collect_ready(std::vector<std::size_t>& found) {
   return stays;
 }
 
+// Who pauses goes on without news if nobody else can: time passes.
+bool wake_pausing() {
+  bool any = false;
+  for (std::size_t i = 0; i < now.used; ++i) {
+    actor& t = *now.threads[i];
+    any = any || (!t.ended && t.waits_since != no_news);
+    t.waits_since = no_news;
+  }
+  return any;
+}
+
 void execute(scenario& program) {
   now.used = 0;
   now.steps = 0;
@@ -136,7 +147,8 @@ void execute(scenario& program) {
   now.current = now.used;
   static std::vector<std::size_t> found;
   for (;;) {
-    const bool stays = collect_ready(found);
+    bool stays = collect_ready(found);
+    if (found.empty() && wake_pausing()) stays = collect_ready(found);
     if (found.empty()) break;
     resume(found.size() == 1 ? found[0] : now.choices->next_thread(found, stays));
     if (!now.failure.empty()) return;

@@ -9,6 +9,7 @@
 #include <ramie/oneshot.hpp>
 #include <ramie/runtime.hpp>
 #include <ramie/select.hpp>
+#include <ramie/testing.hpp>
 #include <ramie/this_fiber.hpp>
 #include <ramie/timeout.hpp>
 
@@ -31,7 +32,8 @@ using namespace std::chrono_literals;
 // Runs `body` as the root fiber of a runtime, between two plain threads' worth of set-up.
 class program final : public scenario {
  public:
-  program(void (*body)(), unsigned workers) : body_(body), workers_(workers) {}
+  enum class mood : std::uint8_t { calm, chaos, self_advancing };
+  program(void (*body)(), unsigned workers, mood m) : body_(body), workers_(workers), mood_(m) {}
   std::vector<std::function<void()>> threads() override {
     return {[this] { run_it(); }};
   }
@@ -43,8 +45,9 @@ class program final : public scenario {
     o.workers = workers_;
     o.elastic = false;
     o.root_stack_size = 64 * 1024;
-    o.clock = &clock_;
+    o.clock = mood_ == mood::self_advancing ? &virtual_ : &clock_;
     the_clock = &clock_;
+    if (mood_ == mood::chaos) o.chaos = ramie::chaos_mode{7};
     ramie::run(o, body_);
     ended_ = true;
   }
@@ -55,7 +58,9 @@ class program final : public scenario {
  private:
   void (*const body_)();
   const unsigned workers_;
+  const mood mood_;
   ramie::manual_clock clock_;
+  ramie::testing::virtual_clock virtual_;
   bool ended_ = false;
 };
 
@@ -217,8 +222,33 @@ void oneshot_meets_drop() {
   require(got.has_value() && *got == 5, "the value is lost");
 }
 
-entry on(const char* name, void (*body)(), unsigned workers, unsigned preemptions, std::uint64_t most) {
-  return {name, [body, workers] { return std::make_unique<program>(body, workers); }, preemptions, 0, 0, most};
+// Nobody moves the clock: it moves by itself when all wait, to each deadline in turn.
+void time_passes_by_itself() {
+  ramie::channel<int> never(0);
+  ramie::nursery n;
+  bool early = false;
+  n.spawn([never, &early]() mutable { early = static_cast<bool>(never.recv_for(2ms)); });
+  early = static_cast<bool>(never.recv_for(1ms)) || early;
+  n.join();
+  require(!early, "something was received from nobody");
+}
+
+void waits_until_all_blocked() {
+  ramie::channel<int> c(0);
+  ramie::nursery n;
+  bool waiting = false;
+  n.spawn([c, &waiting]() mutable {
+    waiting = true;
+    (void)c.recv();
+  });
+  ramie::testing::wait_all_blocked();
+  require(waiting, "a fiber was not blocked: it had not even begun");
+  require(c.send(1), "refused");
+  n.join();
+}
+
+entry on(const char* name, void (*body)(), unsigned workers, program::mood m = program::mood::calm) {
+  return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, 2, 0, 0, 4'000};
 }
 
 }  // namespace
@@ -231,19 +261,23 @@ list all_scenarios() {
   }();
   (void)once;
   return {
-      on("spawn_and_join", spawn_and_join, 2, 2, 4'000),
-      on("nested_join", nested_join, 2, 2, 4'000),
-      on("rendezvous", rendezvous, 2, 2, 4'000),
-      on("close_and_cancel", close_and_cancel, 2, 2, 4'000),
-      on("cancel_a_parked_one", cancel_a_parked_one, 2, 2, 4'000),
-      on("select_two", select_two, 2, 2, 4'000),
-      on("timeout_meets_send", timeout_meets_send, 2, 2, 4'000),
-      on("thread_meets_fiber", thread_meets_fiber, 1, 2, 4'000),
-      on("failing_child", failing_child, 2, 2, 4'000),
-      on("failing_beside_a_yielder", failing_beside_a_yielder, 2, 2, 4'000),
-      on("last_sender_goes", last_sender_goes, 2, 2, 4'000),
-      on("race_of_two", race_of_two, 2, 2, 4'000),
-      on("oneshot_meets_drop", oneshot_meets_drop, 2, 2, 4'000),
+      on("spawn_and_join", spawn_and_join, 2),
+      on("nested_join", nested_join, 2),
+      on("rendezvous", rendezvous, 2),
+      on("close_and_cancel", close_and_cancel, 2),
+      on("cancel_a_parked_one", cancel_a_parked_one, 2),
+      on("select_two", select_two, 2),
+      on("timeout_meets_send", timeout_meets_send, 2),
+      on("thread_meets_fiber", thread_meets_fiber, 1),
+      on("failing_child", failing_child, 2),
+      on("failing_beside_a_yielder", failing_beside_a_yielder, 2),
+      on("last_sender_goes", last_sender_goes, 2),
+      on("race_of_two", race_of_two, 2),
+      on("oneshot_meets_drop", oneshot_meets_drop, 2),
+      on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
+      on("waits_until_all_blocked", waits_until_all_blocked, 2),
+      on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),
+      on("failing_beside_a_yielder_in_chaos", failing_beside_a_yielder, 2, program::mood::chaos),
   };
 }
 
