@@ -30,7 +30,7 @@ class Tree:
         self.texts = {}
         self.clauses, self.doubled = read_clauses(top / "spec")
         self.cases, self.tags = read_cases(top / "tests")
-        self.scenarios = find_all(r'\{\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
+        self.scenarios = find_all(r'(?:\{|\bon\()\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
         self.mutants = read_mutants(sorted((top / "tests/mutants").glob("*.py")))
         self.models = {p.stem for p in (top / "spec/model").glob("*.pml")}
         listed = re.search(r"^\s*([a-z0-9_ |-]+)\) suites\+=", (top / "tools/test").read_text(), re.M)

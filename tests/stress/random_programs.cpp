@@ -30,7 +30,10 @@ outcome random_program(const test::setting& how) {
   std::atomic<bool> stop{false};
   std::thread outside([&] {  // a plain thread joins in
     std::mt19937_64 random(how.seed * 31);
-    while (!stop.load()) bags[random() % bags.size()].pass();
+    while (!stop.load()) {
+      bags[random() % bags.size()].pass();
+      std::this_thread::yield();  // workers in chaos give way too: it would have the processor to itself
+    }
   });
   rt.run([&] {
     std::mt19937_64 random(how.seed);
