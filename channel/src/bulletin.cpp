@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <ramie/error.hpp>
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/wait.hpp>
-#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 

@@ -190,7 +190,7 @@ class channel_core final : public waitable {
   void refuse_receivers(will_tell& later) noexcept;
 
   platform::atomic<bool> closed_{false};  // written under the lock
-  const bool quick_;                 // there is a buffer, and elements are words
+  const bool quick_;                      // there is a buffer, and elements are words
   element_ring buffer_;
   wait_list receivers_;
   wait_list senders_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "core.hpp"
 
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
-#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 

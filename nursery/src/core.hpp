@@ -29,12 +29,12 @@
 
 #include <ramie/nursery.hpp>
 #include <ramie/platform/annotate.hpp>
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/spin_lock.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/live_count.hpp>
-#include <ramie/platform/atomic.hpp>
-#include <ramie/platform/thread.hpp>
 
 #include "task_store.hpp"
 

@@ -164,7 +164,7 @@ void report_what_is_left(nursery_more& more) noexcept {
 RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
-  while (n.visitors.load(std::memory_order_acquire) != 0) platform::yield_thread();              // 3
+  while (n.visitors.load(std::memory_order_acquire) != 0) platform::yield_thread();     // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
   n.store.clear(results);
   if (n.has_more() != nullptr) [[unlikely]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ramie/platform/futex_parker.hpp>
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/futex_parker.hpp>
 
 #include <ctime>
 

@@ -11,8 +11,8 @@
 #include <ramie/cancel.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/overflow.hpp>
-#include <ramie/runtime/gate.hpp>
 #include <ramie/platform/thread.hpp>
+#include <ramie/runtime/gate.hpp>
 
 #include "sched/scheduler.hpp"
 #include "task/extras.hpp"

@@ -62,9 +62,10 @@ class lock_scenario final : public scenario {
 
 // Elements whose moves must be ordered after what made them, and before what looks at them.
 using element = plain<int>;
-constexpr element_ops ints{sizeof(element), alignof(element), [](void* slot, void* from) { new (slot) element(*static_cast<element*>(from)); },
-                           [](void* landing, void* from) { *static_cast<element*>(landing) = static_cast<element*>(from)->get(); },
-                           [](void* slot) noexcept { static_cast<element*>(slot)->set(-2); }};
+constexpr element_ops ints{
+    sizeof(element), alignof(element), [](void* slot, void* from) { new (slot) element(*static_cast<element*>(from)); },
+    [](void* landing, void* from) { *static_cast<element*>(landing) = static_cast<element*>(from)->get(); },
+    [](void* slot) noexcept { static_cast<element*>(slot)->set(-2); }};
 
 // Fibers that send and receive once each, perhaps somebody who closes, or who wakes for nothing. What was sent is
 // received or still there, in the order of each sender; nobody is left waiting.

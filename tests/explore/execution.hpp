@@ -41,7 +41,7 @@ struct actor {
   std::uint64_t heard = 0;  // news when it last looked at anything
   std::uint64_t waits_since = 0;
   std::function<bool()> condition;
-  std::uint64_t asked_at = 0;  // news when the condition did not hold
+  std::uint64_t asked_at = 0;   // news when the condition did not hold
   bool read_old_value = false;  // since its last pause
   bool reads_newest = false;    // until its next pause
   std::vector<void*> carried;

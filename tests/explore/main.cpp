@@ -32,6 +32,7 @@ using namespace explore;
 
 struct request {
   bool list = false, sites = false, orders = false, weaken = false;
+  bool only_weak = false;  // nothing that an order could not change
   std::uint64_t seeded = 2'000;
   std::uint64_t seed = 1;
   unsigned bound = 0, extra = 0;
@@ -98,7 +99,7 @@ void explore_entry(const entry& e, const request& how, sums& all) {
   limits l;
   if (e.most != 0) l.executions = how.extra != 0 ? 100 * e.most : e.most;
   l.preemptions = (how.bound != 0 ? how.bound : e.preemptions) + how.extra;
-  if (!search(e, l, all.exact, all)) return;
+  if (!how.only_weak && !search(e, l, all.exact, all)) return;
   l.preemptions = e.weak_preemptions + how.extra;
   l.stale = e.stale;
   for (const bool membarrier : {true, false}) {
@@ -120,12 +121,13 @@ bool report_on(const entry& e, const request& how) {
   explore_entry(e, how, all);
   const auto total = all.exact + all.weak + all.seeded;
   const std::chrono::duration<double> took = clock::now() - start;
-  std::printf("%-26s %9llu interleavings (%llu exact, %llu with old values, %llu seeded), %.0f k/s, %s: %s\n", e.name,
-              static_cast<unsigned long long>(total), static_cast<unsigned long long>(all.exact),
-              static_cast<unsigned long long>(all.weak), static_cast<unsigned long long>(all.seeded),
-              static_cast<double>(total) / took.count() / 1000,
-              all.complete ? (std::to_string(e.preemptions + how.extra) + " preemptions exhausted").c_str() : "not exhausted",
-              all.failure.empty() ? "holds" : all.failure.c_str());
+  std::printf(
+      "%-26s %9llu interleavings (%llu exact, %llu with old values, %llu seeded), %.0f k/s, %s: %s\n", e.name,
+      static_cast<unsigned long long>(total), static_cast<unsigned long long>(all.exact),
+      static_cast<unsigned long long>(all.weak), static_cast<unsigned long long>(all.seeded),
+      static_cast<double>(total) / took.count() / 1000,
+      all.complete ? (std::to_string(e.preemptions + how.extra) + " preemptions exhausted").c_str() : "not exhausted",
+      all.failure.empty() ? "holds" : all.failure.c_str());
   std::fflush(stdout);
   return all.failure.empty();
 }
@@ -134,7 +136,8 @@ int replay(const entry& e, const std::string& text) {
   limits l;
   char membarrier = '1';
   const auto slash = text.find('/');
-  if (slash == std::string::npos || std::sscanf(text.c_str(), "p%us%um%c", &l.preemptions, &l.stale, &membarrier) != 3) {
+  if (slash == std::string::npos ||
+      std::sscanf(text.c_str(), "p%us%um%c", &l.preemptions, &l.stale, &membarrier) != 3) {
     std::printf("not something that can be replayed: %s\n", text.c_str());
     return 2;
   }
@@ -149,13 +152,15 @@ using meetings = std::map<std::string, std::pair<order_site, std::vector<const e
 
 // Which orders the scenarios come by, and which scenarios do.
 meetings find_sites(const list& scenarios) {
-  std::map<std::tuple<std::string, unsigned, unsigned, access_kind>, std::pair<order_site, std::vector<const entry*>>> found;
+  std::map<std::tuple<std::string, unsigned, unsigned, access_kind>, std::pair<order_site, std::vector<const entry*>>>
+      found;
   for (const entry& e : scenarios) {
     collect_sites(true);
     (void)run(e.make, {strategy::random, 3, e.stale, true, 1, 30, {}});
     collect_sites(false);
     for (const auto& site : take_sites()) {
-      found.try_emplace({site.file, site.line, site.column, site.kind}, site, std::vector<const entry*>{}).first->second.second.push_back(&e);
+      found.try_emplace({site.file, site.line, site.column, site.kind}, site, std::vector<const entry*>{})
+          .first->second.second.push_back(&e);
     }
   }
   meetings named;
@@ -174,7 +179,9 @@ std::string who_notices(const order_site& site, std::memory_order to, const std:
   weaken(&site, to);
   for (const entry* e : meet_it) {
     sums all;
-    explore_entry(*e, {}, all);
+    request how;
+    how.only_weak = true;
+    explore_entry(*e, how, all);
     if (all.failure.empty()) continue;
     said = std::string(e->name) + ": " + all.failure;
     break;
@@ -194,7 +201,8 @@ int weaken_all(const list& scenarios) {
   for (const auto& [name, known] : find_sites(scenarios)) {
     for (const auto to : known.first.weaker()) {
       const auto said = who_notices(known.first, to, known.second);
-      std::printf("%s -> %s: %s (line %u)\n", name.c_str(), name_of(to), said.empty() ? "NOT NOTICED" : said.c_str(), known.first.line);
+      std::printf("%s -> %s: %s (line %u)\n", name.c_str(), name_of(to), said.empty() ? "NOT NOTICED" : said.c_str(),
+                  known.first.line);
       std::fflush(stdout);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whole programs on the whole runtime: two workers, and every atomic operation, lock and park of theirs is a point where
-// somebody else may go on. Sequentially consistent: there are too many atomics for old values.
+// Whole programs on the whole runtime: two workers, and every atomic operation, lock and park of theirs is a point
+// where somebody else may go on. Sequentially consistent: there are too many atomics for old values.
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Runs `body` as the root fiber of a runtime, between two plain threads' worth of set-up.
+// Runs `body` as the root fiber of a runtime.
 class program final : public scenario {
  public:
   enum class mood : std::uint8_t { calm, chaos, self_advancing };
@@ -67,7 +67,10 @@ class program final : public scenario {
 void spawn_and_join() {
   ramie::nursery n;
   auto a = n.spawn([] { return 1; });
-  auto b = n.spawn([] { ramie::yield(); return 2; });
+  auto b = n.spawn([] {
+    ramie::yield();
+    return 2;
+  });
   n.join();
   require(a.get() + b.get() == 3, "a result is wrong");
 }
@@ -161,11 +164,7 @@ void thread_meets_fiber() {
   outside.join();
 }
 
-void failing_child() {
-  ramie::channel<int> never(0);
-  ramie::nursery n;
-  n.spawn([never]() mutable { (void)never.recv(); });
-  n.spawn([] { throw 42; });
+void require_failure(ramie::nursery& n) {
   int caught = 0;
   try {
     n.join();
@@ -173,6 +172,14 @@ void failing_child() {
     caught = v;
   }
   require(caught == 42, "the failure did not arrive");
+}
+
+void failing_child() {
+  ramie::channel<int> never(0);
+  ramie::nursery n;
+  n.spawn([never]() mutable { (void)never.recv(); });
+  n.spawn([] { throw 42; });
+  require_failure(n);
 }
 
 // A fiber that never parks is cancelled all the same, in a nursery inside the one that fails.
@@ -184,13 +191,7 @@ void failing_beside_a_yielder() {
     for (;;) ramie::yield();
   });
   n.spawn([] { throw 42; });
-  int caught = 0;
-  try {
-    n.join();
-  } catch (int v) {
-    caught = v;
-  }
-  require(caught == 42, "the failure did not arrive");
+  require_failure(n);
 }
 
 void last_sender_goes() {
@@ -205,10 +206,11 @@ void last_sender_goes() {
 }
 
 void race_of_two() {
-  const int won = ramie::race([] { return 1; }, [] {
-                    ramie::yield();
-                    return 2;
-                  });
+  const int won = ramie::race([] { return 1; },
+                              [] {
+                                ramie::yield();
+                                return 2;
+                              });
   require(won == 1 || won == 2, "nobody won");
 }
 

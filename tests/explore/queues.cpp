@@ -113,8 +113,8 @@ class ring_chain final : public scenario {
   item items_[4];
 };
 
-// An owner whose ring is being copied out of by a thief takes the rest of it, and then steals itself: what it brings home
-// must not overwrite what the thief has claimed and not read yet. (The Promela model found this.)
+// An owner whose ring is being copied out of by a thief takes the rest of it, and then steals itself: what it brings
+// home must not overwrite what the thief has claimed and not read yet. (The Promela model found this.)
 class ring_busy_thief final : public scenario {
  public:
   ring_busy_thief() {
@@ -206,7 +206,8 @@ class newest_slot final : public scenario {
 class injection final : public scenario {
  public:
   std::vector<std::function<void()>> threads() override {
-    return {[this] { queue_.put(&items_[0].filled()); }, [this] { put_batch(); }, [this] { take(1); }, [this] { take(3); }};
+    return {[this] { queue_.put(&items_[0].filled()); }, [this] { put_batch(); }, [this] { take(1); },
+            [this] { take(3); }};
   }
   void check() override {
     take(4);

@@ -55,7 +55,8 @@ const char* name_of(std::memory_order order) noexcept {
 
 std::string order_site::name() const {
   static constexpr const char* kinds[] = {"load", "store", "rmw", "fence"};
-  return file + " " + function + " " + kinds[static_cast<int>(kind)] + " " + name_of(order) + " " + std::to_string(ordinal);
+  return file + " " + function + " " + kinds[static_cast<int>(kind)] + " " + name_of(order) + " " +
+         std::to_string(ordinal);
 }
 
 std::vector<std::memory_order> order_site::weaker() const {
@@ -72,7 +73,8 @@ std::vector<std::memory_order> order_site::weaker() const {
 
 std::memory_order order_at(const std::source_location& at, access_kind kind, std::memory_order asked) noexcept {
   if (collecting) collect(at, kind, asked);
-  if (weakened == nullptr || at.line() != weakened->line || at.column() != weakened->column || kind != weakened->kind) return asked;
+  if (weakened == nullptr || at.line() != weakened->line || at.column() != weakened->column || kind != weakened->kind)
+    return asked;
   return weakened->file == base_name(at.file_name()) ? weakened_to : asked;
 }
 

@@ -52,13 +52,14 @@ class park_and_wake final : public scenario {
     stack_in_use_ = true;
     word_.runnable_to_running();
     frame_ = frame_ + 1;  // a race if what the last worker did is not seen
-    if (waits_ > 0 && claimed_[waits_]) require(element_[waits_] == waits_, "the fiber runs while its element is being moved");
+    if (waits_ > 0 && claimed_[waits_])
+      require(element_[waits_] == waits_, "the fiber runs while its element is being moved");
     if (waits_ == wanted_) return over_.store(1, relaxed);
     ++waits_;
     word_.running_to_parking(static_cast<std::uint16_t>(waits_));
-    element_[waits_] = 0;             // its node
-    listed_.store(waits_, release);   // published, by the waitable's lock: from here on wakers find it
-    stack_in_use_ = false;            // the switch
+    element_[waits_] = 0;            // its node
+    listed_.store(waits_, release);  // published, by the waitable's lock: from here on wakers find it
+    stack_in_use_ = false;           // the switch
     if (word_.commit_park() == commit_result::must_enqueue) enqueue();
   }
   void partner(int wait) {
@@ -91,8 +92,8 @@ class park_and_wake final : public scenario {
   bool claimed_[3] = {};
 };
 
-// A fiber parks while its scope is cancelled: the two lists of cancel_scope.hpp, as commit_park (hot.hpp) and cancel_once
-// (scope.cpp) go through them. One of them must see the other.
+// A fiber parks while its scope is cancelled: the two lists of cancel_scope.hpp, as commit_park (hot.hpp) and
+// cancel_once (scope.cpp) go through them. One of them must see the other.
 class park_meets_cancel final : public scenario {
  public:
   park_meets_cancel() {

@@ -11,9 +11,9 @@
 #include <type_traits>
 #include <utility>
 
-#include <ramie/detail/atomic.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
+#include <ramie/detail/atomic.hpp>
 #include <ramie/detail/joinable.hpp>
 
 namespace ramie::detail {

@@ -147,8 +147,8 @@ class nursery {
 
   // Asks the children to stop (closing(), get_stop_token()), waits up to `grace` for them to end, cancels those
   // that have not, waits for them, and says which they were. join() may follow, for their failures. Owner only. A
-  // cancellation point like join(). Throws std::bad_alloc or std::system_error if the time can't be kept: they have been
-  // asked then, no more; and std::bad_alloc in the end if there is no memory to say which they were.
+  // cancellation point like join(). Throws std::bad_alloc or std::system_error if the time can't be kept: they have
+  // been asked then, no more; and std::bad_alloc in the end if there is no memory to say which they were.
   template <class Rep, class Period>
   shutdown_report shutdown(std::chrono::duration<Rep, Period> grace,
                            source_location where = source_location::current()) {

@@ -14,8 +14,8 @@
 #include <mutex>
 
 #include <ramie/platform/atomic.hpp>
-#include <ramie/runtime/constants.hpp>
 #include <ramie/platform/thread.hpp>
+#include <ramie/runtime/constants.hpp>
 
 namespace ramie::detail {
 

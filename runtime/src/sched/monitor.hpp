@@ -18,9 +18,9 @@
 #include <thread>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/stats.hpp>
-#include <ramie/platform/thread.hpp>
 
 namespace ramie::detail {
 

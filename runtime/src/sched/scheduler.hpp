@@ -16,13 +16,13 @@
 #include <vector>
 
 #include <ramie/options.hpp>
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/stack_pool.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/stats.hpp>
-#include <ramie/platform/atomic.hpp>
-#include <ramie/platform/thread.hpp>
 
 #include "../testing/stillness.hpp"
 #include "../time/timekeeper.hpp"

@@ -22,13 +22,13 @@
 #include <cstdint>
 #include <thread>
 
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/context.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/here.hpp>
-#include <ramie/platform/atomic.hpp>
-#include <ramie/platform/thread.hpp>
 
 #include "../task/frame_pool.hpp"
 #include "counters.hpp"
@@ -139,7 +139,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   std::uint64_t polls_at_last_look = 0;  // monitor only
 
   platform::stack_block native;  // the thread's own stack
-  platform::thread thread;            // under the scheduler's roster mutex
+  platform::thread thread;       // under the scheduler's roster mutex
 
   static constexpr std::uint32_t stalled = 1;
   static constexpr std::uint32_t stop = 2;

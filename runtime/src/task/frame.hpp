@@ -25,7 +25,7 @@ namespace ramie::detail {
 class alignas(frame_bytes) fiber : public fiber_face {
  public:
   fiber_word word;
-  platform::atomic<std::uint64_t> wait_ticket{0};               // bumped per publication, kept when the frame is recycled
+  platform::atomic<std::uint64_t> wait_ticket{0};          // bumped per publication, kept when the frame is recycled
   platform::owned<fiber*> next{nullptr};                   // in the injection queue, or in a pool
   platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves the stack it was started on
   const fiber_ops* ops = nullptr;

@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include <ramie/platform/thread.hpp>
 #include <ramie/cancel.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/testing.hpp>
 
 namespace ramie::detail {

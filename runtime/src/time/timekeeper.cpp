@@ -3,8 +3,8 @@
 
 #include <ramie/clock.hpp>
 #include <ramie/error.hpp>
-#include <ramie/timeout.hpp>
 #include <ramie/platform/thread.hpp>
+#include <ramie/timeout.hpp>
 
 #include "../sched/scheduler.hpp"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include <ramie/platform/clock.hpp>
-#include <ramie/runtime/deadline.hpp>
 #include <ramie/platform/thread.hpp>
+#include <ramie/runtime/deadline.hpp>
 
 namespace ramie::detail {
 

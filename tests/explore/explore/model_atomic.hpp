@@ -64,7 +64,8 @@ class model_atomic {
     return true;
   }
   bool compare_exchange_strong(T& expected, T desired, order o = strongest, site at = site::current()) noexcept {
-    return compare_exchange_strong(expected, desired, o, o == std::memory_order_acq_rel ? std::memory_order_acquire : o, at);
+    return compare_exchange_strong(expected, desired, o, o == std::memory_order_acq_rel ? std::memory_order_acquire : o,
+                                   at);
   }
   bool compare_exchange_weak(T& expected, T desired, order success, order failure, site at = site::current()) noexcept {
     return compare_exchange_strong(expected, desired, success, failure, at);

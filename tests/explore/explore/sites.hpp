@@ -28,7 +28,8 @@ struct order_site {
 [[nodiscard]] const char* name_of(std::memory_order order) noexcept;
 
 // The order with which the operation is carried out: the one asked for, unless this site is weakened.
-[[nodiscard]] std::memory_order order_at(const std::source_location& at, access_kind kind, std::memory_order asked) noexcept;
+[[nodiscard]] std::memory_order order_at(const std::source_location& at, access_kind kind,
+                                         std::memory_order asked) noexcept;
 
 // The sites that runs have come by since the last call, but for those of the tests themselves.
 void collect_sites(bool on) noexcept;

@@ -13,7 +13,9 @@ class traces {
   void require_alive() const noexcept {
     if (!alive_) touched_after_its_end();
   }
-  std::uint64_t load(std::uint64_t newest, std::memory_order o) const noexcept { return explore::load(where_, newest, o); }
+  std::uint64_t load(std::uint64_t newest, std::memory_order o) const noexcept {
+    return explore::load(where_, newest, o);
+  }
   void store(std::uint64_t newest, std::uint64_t value, std::memory_order o) const noexcept {
     explore::store(where_, newest, value, o);
   }

@@ -9,8 +9,8 @@
 
 namespace ramie::platform {
 
-// Blocks while `word` is `expected`, until somebody wakes it, until that moment of the steady clock (null: for ever), or
-// for no reason: callers look again.
+// Blocks while `word` is `expected`, until somebody wakes it, until that moment of the steady clock (null: for ever),
+// or for no reason: callers look again.
 void futex_wait(atomic<std::uint32_t>& word, std::uint32_t expected, const timespec* until) noexcept;
 // `word` may be gone: waking an address nobody waits on is harmless.
 void futex_wake_one(atomic<std::uint32_t>* word) noexcept;

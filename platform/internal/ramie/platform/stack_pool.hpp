@@ -27,8 +27,8 @@
 #include <mutex>
 #include <vector>
 
-#include <ramie/platform/context.hpp>
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/context.hpp>
 #include <ramie/platform/thread.hpp>
 
 namespace ramie::platform {

@@ -14,8 +14,8 @@ class fiber;
 struct fiber_extras;  // its name and its fiber-local values; most fibers have neither
 
 struct fiber_record {
-  fiber_extras* extras = nullptr;      // the fiber's own; freed by the runtime when it ends
-  atomic<fiber*> frame{nullptr};  // set by spawn, the fiber's until retire
+  fiber_extras* extras = nullptr;  // the fiber's own; freed by the runtime when it ends
+  atomic<fiber*> frame{nullptr};   // set by spawn, the fiber's until retire
 };
 
 enum class fiber_end : std::uint8_t { done, cancelled };

@@ -36,9 +36,9 @@
 #include <stop_token>
 
 #include <ramie/cancel.hpp>
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/here.hpp>
-#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -172,10 +172,10 @@ class cancel_scope : private scope_link {
   platform::atomic<std::uint32_t> pins_{0};
   platform::spin_lock lock_;
   platform::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
-  cancel_scope* sweep_next_ = nullptr;                      // worklist of the one sweep at a time
-  cancel_scope* link_below_ = nullptr;                      // worklist of the one linker at a time
-  std::stop_source* stop_ = nullptr;                        // under the cancel mutex
-  std::stop_source* stop_taken_ = nullptr;                  // by the sweep that pins us, and its worklist
+  cancel_scope* sweep_next_ = nullptr;                           // worklist of the one sweep at a time
+  cancel_scope* link_below_ = nullptr;                           // worklist of the one linker at a time
+  std::stop_source* stop_ = nullptr;                             // under the cancel mutex
+  std::stop_source* stop_taken_ = nullptr;                       // by the sweep that pins us, and its worklist
   cancel_scope* stop_next_ = nullptr;
   scope_list fibers_;
   scope_list scopes_;

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <ramie/source_location.hpp>
 
-#include <ramie/runtime/wait.hpp>
 #include <ramie/platform/atomic.hpp>
+#include <ramie/runtime/wait.hpp>
 
 namespace ramie::detail {
 
@@ -26,7 +26,7 @@ struct deadline_entry {
 
 struct wake_up : deadline_entry {
   explicit wake_up(std::chrono::steady_clock::time_point at_time) noexcept { when = at_time; }
-  waker who;                      // of the wait, under the timekeeper's lock
+  waker who;                           // of the wait, under the timekeeper's lock
   platform::atomic<bool> rang{false};  // the time has come
 };
 
