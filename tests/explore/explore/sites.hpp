@@ -31,7 +31,7 @@ struct order_site {
 [[nodiscard]] std::memory_order order_at(const std::source_location& at, access_kind kind,
                                          std::memory_order asked) noexcept;
 
-// The sites that runs have come by since the last call, but for those of the tests themselves.
+// The sites that runs have come by since the last call, but for the tests' own atomics.
 void collect_sites(bool on) noexcept;
 [[nodiscard]] std::vector<order_site> take_sites();
 // Until the next call.
