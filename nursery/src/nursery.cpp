@@ -6,7 +6,7 @@
 
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/fence.hpp>
-#include <ramie/platform/thread.hpp>
+#include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -126,17 +126,19 @@ bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
 }
 
 // The first failure, marked as received, or null.
+// One that there was no memory to record is the first if it is what cancelled the nursery, or if there is no other.
 std::exception_ptr first_failure(nursery_core& n) noexcept {
-  if (auto unrecorded = n.unrecorded_failure()) {
-    n.unrecorded_received.set(true);
-    return unrecorded;
-  }
+  const auto unrecorded = n.unrecorded_failure();
   nursery_more* const more = n.has_more();
-  if (more == nullptr) return nullptr;
-  std::lock_guard hold(more->mutex);
-  if (more->failures.empty()) return nullptr;
-  more->failures.front().received = true;
-  return more->failures.front().what.what;
+  if (more != nullptr && (unrecorded == nullptr || unrecorded != n.cause())) {
+    std::lock_guard hold(more->mutex);
+    if (!more->failures.empty()) {
+      more->failures.front().received = true;
+      return more->failures.front().what.what;
+    }
+  }
+  if (unrecorded != nullptr) n.unrecorded_received.set(true);
+  return unrecorded;
 }
 
 void report_what_is_left(nursery_more& more) noexcept {
@@ -164,7 +166,7 @@ void report_what_is_left(nursery_more& more) noexcept {
 RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
-  while (n.visitors.load(std::memory_order_acquire) != 0) platform::yield_thread();     // 3
+  while (n.visitors.load(std::memory_order_acquire) != 0) let_others_pass();            // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
   n.store.clear(results);
   if (n.has_more() != nullptr) [[unlikely]]

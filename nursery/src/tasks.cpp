@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
 // Single tasks: how they start, end, are waited for and let go. The rules of the record: task_record.hpp.
-#include <sched.h>
-
 #include <string>
 #include <utility>
 

@@ -22,7 +22,7 @@
  * A worker may try to steal TRY times, from the ring VICTIM.
  *
  * run: one ring, two thieves            -DFILL0=2 -DPUSH0=1 -DTRY1=2 -DTRY2=1
- * long run: a full ring sheds                -DFILL0=4 -DPUSH0=1 -DTRY1=1 -DTRY2=1
+ * run: a full ring sheds                -DFILL0=4 -DPUSH0=1 -DTRY1=1 -DTRY2=1
  * run: a thief is stolen from           -DFILL0=3 -DFILL1=4 -DTRY1=1 -DTRY2=1 -DVICTIM2=1
  * run: two workers steal from each other  -DFILL0=2 -DFILL1=2 -DTRY0=1 -DTRY1=1
  *

@@ -21,9 +21,9 @@
  * attention but for the stop at the end. Counts and bitmap are sequentially consistent, as in the code.
  *
  * run: membarrier                         -DNW=2 -DNP=1 -DSPAWNS=2 -DHOLD=1
- * long run: full fences                        -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1 -DFULL
- * long run: three workers, searcher limit      -DNW=3 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL
- * long run: threads that can't start           -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL
+ * run: full fences                        -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1 -DFULL
+ * run: three workers, searcher limit      -DNW=3 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL
+ * run: threads that can't start           -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL
  * run: no cycle without progress          -DLIVE -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0 -DFULL
  *
  * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL: a producer does not order its entry before its look

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -394,6 +395,7 @@ TEST_CASE("a failure says how to replay it, and the environment does", "[conform
   const auto direct = replay(seed, lost_update, asking(1));
   ::setenv("RAMIE_EXPLORE_SEED", std::to_string(seed).c_str(), 1);
   const auto by_environment = explore(asking(1000), lost_update);
+  const auto another = replay(seed + 1, lost_update, asking(1));  // says itself which one
   ::setenv("RAMIE_EXPLORE_SEED", "seven", 1);
   CHECK_THROWS_AS(explore(lost_update), ramie::usage_error);
   ::unsetenv("RAMIE_EXPLORE_SEED");
@@ -401,6 +403,67 @@ TEST_CASE("a failure says how to replay it, and the environment does", "[conform
   CHECK(by_environment.schedules == 1);
   CHECK(by_environment.seed == seed);
   CHECK(by_environment.trace == direct.trace);
+  CHECK(another.seed == seed + 1);
+}
+
+// The getter comes from outside the nursery's tree: it may be woken and not have run yet when the nursery ends.
+void getter_outlives_nursery() {
+  ramie::nursery outer;
+  std::optional<ramie::task<int>> task;
+  ramie::channel<int> ready(1);
+  outer.spawn([&task, ready]() mutable {
+    (void)ready.recv();
+    try {
+      (void)task->get();
+    } catch (const ramie::usage_error&) {  // it came too late
+    }
+  });
+  outer.spawn([&task, ready]() mutable {
+    ramie::nursery inner;
+    ramie::channel<int> hold(0);
+    task.emplace(inner.spawn([hold]() mutable { return hold.recv().value_or(0); }));
+    (void)ready.send(1);
+    for (int i = 0; i < 3; ++i) ramie::yield();
+    (void)hold.send(1);
+    inner.join();
+  });
+  outer.join();
+}
+
+TEST_CASE("a nursery that ends lets those pass who still look at its tasks", "[conformance][testing][explore]") {
+  const auto found = explore(asking(50), getter_outlives_nursery);
+  INFO(found.failure);
+  CHECK(!found.failed);
+  ramie::run(test::with_workers(1), getter_outlives_nursery);  // hung, as long as it kept the worker to itself
+}
+
+TEST_CASE("a stop callback may come to another scope that is being stopped", "[conformance][testing][explore]") {
+  const auto found = explore(asking(100), [] {
+    ramie::channel<int> told(4);
+    ramie::nursery listener;
+    listener.spawn([told]() mutable {
+      while (told.recv()) {
+      }
+    });
+    {
+      ramie::nursery outer;
+      for (int i = 0; i < 2; ++i) {
+        outer.spawn([told]() mutable {
+          ramie::nursery n;
+          const auto tell = [told]() mutable { (void)told.try_send(1); };
+          std::stop_callback callback(n.get_stop_token(), tell);
+          (void)ramie::channel<int>(0).recv();
+        });
+      }
+      for (int i = 0; i < 6; ++i) ramie::yield();
+      outer.cancel("enough");
+      outer.join();
+    }
+    told.close();
+    listener.join();
+  });
+  INFO(found.failure);
+  CHECK(!found.failed);
 }
 
 TEST_CASE("what the test throws is the failure, and is kept", "[conformance][testing][explore]") {

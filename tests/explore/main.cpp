@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 // Explores scenarios and says how far it got. Exit code 1, and what replays it, when one fails.
 //
-//   ramie-explore [--list] [--seeded N] [--seed S] [--bound P] [scenario …]
+//   ramie-explore [--list] [--quick] [--seeded N] [--seed S] [--bound P] [scenario …]
 //   ramie-explore --replay TEXT scenario
 //   ramie-explore --sites | --orders [scenario …]
 //   ramie-explore --weaken            reads "SITE -> ORDER @ scenario" lines (@ *: all), says for each who notices
 //
 // Every scenario: exhaustively as far as its entry says, sequentially consistent and then with old values; then
-// --seeded schedules by random walk and as many by priorities (default 2,000; from seed S). --bound: another number of
-// preemptions, exhaustively. RAMIE_TEST_SIZE=large: one more preemption each, half a million schedules of
-// each kind, and a hundred times the executions where not all are looked at.
+// --seeded schedules by random walk and as many by priorities (default 2,000; from seed S). --quick: one preemption
+// less each. --bound: another number of preemptions, exhaustively. RAMIE_TEST_SIZE=large: one more preemption each,
+// half a million schedules of each kind, and a hundred times the executions where not all are looked at.
 //
 // --sites: the memory orders that the scenarios come by, and what is weaker. --orders: each of them weakened, one at a
 // time; says which scenario notices, or that none does (spec/memory-orders.md says why that is).
@@ -35,7 +35,8 @@ struct request {
   bool only_weak = false;  // nothing that an order could not change
   std::uint64_t seeded = 2'000;
   std::uint64_t seed = 1;
-  unsigned bound = 0, extra = 0;
+  unsigned bound = 0;
+  int extra = 0;  // preemptions
   std::string replay;
   std::vector<std::string> names;
 };
@@ -52,6 +53,9 @@ request parse(int argc, char** argv) {
     const auto number = [&] { return std::strtoull(i + 1 < argc ? argv[++i] : "0", nullptr, 10); };
     if (a == "--list") {
       r.list = true;
+    } else if (a == "--quick") {
+      r.extra = -1;
+      r.seeded = 500;
     } else if (a == "--sites") {
       r.sites = true;
     } else if (a == "--orders") {
@@ -86,6 +90,11 @@ struct sums {
   std::string failure;
 };
 
+unsigned at_least_one(unsigned preemptions, int more) {
+  const int sum = static_cast<int>(preemptions) + more;
+  return sum < 1 ? 1 : static_cast<unsigned>(sum);
+}
+
 // False: it failed.
 bool search(const entry& e, const limits& within, std::uint64_t& count, sums& all) {
   const report r = run(e.make, within);
@@ -97,10 +106,10 @@ bool search(const entry& e, const limits& within, std::uint64_t& count, sums& al
 
 void explore_entry(const entry& e, const request& how, sums& all) {
   limits l;
-  if (e.most != 0) l.executions = how.extra != 0 ? 100 * e.most : e.most;
-  l.preemptions = (how.bound != 0 ? how.bound : e.preemptions) + how.extra;
+  if (e.most != 0) l.executions = how.extra > 0 ? 100 * e.most : e.most;
+  l.preemptions = how.bound != 0 ? how.bound : at_least_one(e.preemptions, how.extra);
   if (!how.only_weak && !search(e, l, all.exact, all)) return;
-  l.preemptions = e.weak_preemptions + how.extra;
+  l.preemptions = at_least_one(e.weak_preemptions, how.extra);
   l.stale = e.stale;
   for (const bool membarrier : {true, false}) {
     l.membarrier = membarrier;
@@ -121,13 +130,15 @@ bool report_on(const entry& e, const request& how) {
   explore_entry(e, how, all);
   const auto total = all.exact + all.weak + all.seeded;
   const std::chrono::duration<double> took = clock::now() - start;
-  std::printf(
-      "%-26s %9llu interleavings (%llu exact, %llu with old values, %llu seeded), %.0f k/s, %s: %s\n", e.name,
-      static_cast<unsigned long long>(total), static_cast<unsigned long long>(all.exact),
-      static_cast<unsigned long long>(all.weak), static_cast<unsigned long long>(all.seeded),
-      static_cast<double>(total) / took.count() / 1000,
-      all.complete ? (std::to_string(e.preemptions + how.extra) + " preemptions exhausted").c_str() : "not exhausted",
-      all.failure.empty() ? "holds" : all.failure.c_str());
+  std::printf("%-26s %9llu interleavings (%llu exact, %llu with old values, %llu seeded), %.0f k/s, %s: %s\n", e.name,
+              static_cast<unsigned long long>(total), static_cast<unsigned long long>(all.exact),
+              static_cast<unsigned long long>(all.weak), static_cast<unsigned long long>(all.seeded),
+              static_cast<double>(total) / took.count() / 1000,
+              all.complete ? (std::to_string(how.bound != 0 ? how.bound : at_least_one(e.preemptions, how.extra)) +
+                              " preemptions exhausted")
+                                 .c_str()
+                           : "not exhausted",
+              all.failure.empty() ? "holds" : all.failure.c_str());
   std::fflush(stdout);
   return all.failure.empty();
 }

@@ -47,7 +47,8 @@ def main():
     public = [f"{room}/include" for room in SEES]
     headers = sorted(p for room in SEES for p in (TOP / room / "include").glob("ramie/**/*.hpp"))
     names = [h.relative_to(h.parents[1] if h.parent.name == "ramie" else h.parents[2]) for h in headers]
-    tries = [(compiler, name) for name in names for compiler in COMPILERS]
+    # Each header of the API with every compiler, what lies inside them with one.
+    tries = [(compiler, name) for name in names for compiler in (COMPILERS if "detail" not in name.parts else COMPILERS[-1:])]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         results = pool.map(lambda t: compiles(t[0], f"#include <{t[1]}>\n#include <{t[1]}>\n", public), tries)
         for (compiler, name), result in zip(tries, results):

@@ -130,7 +130,6 @@ MUTANTS = [
 # One of each mechanism: what every run of the tests does. RAMIE_TEST_SIZE=large, or --all: all of them.
 SMALL = {
     "separate wake_pending",
-    "commit before the switch",
     "ticket not compared",
     "claimed fiber made runnable by the commit",
     "young pop without a tag",

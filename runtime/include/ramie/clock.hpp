@@ -22,7 +22,8 @@ class manual_clock {
   manual_clock(const manual_clock&) = delete;
   manual_clock& operator=(const manual_clock&) = delete;
 
-  // Any thread or fiber. Deadlines that have come are carried out before it returns. Not a cancellation point.
+  // Any thread or fiber. Deadlines that have come are carried out before it returns, and the callbacks of stop tokens
+  // that they stop are called there: those must not wait, nor advance the clock. Not a cancellation point.
   void advance(std::chrono::nanoseconds by);
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
 

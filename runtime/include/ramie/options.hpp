@@ -40,6 +40,7 @@ struct options {
   // Whether stalled workers are replaced (see workers).
   bool elastic = true;
 
+  // Hostile scheduling, for tests.
   std::optional<chaos_mode> chaos;
 
   // Where deadlines take the time from; null: the machine's steady clock. Must outlive the runtime.

@@ -42,7 +42,8 @@ class runtime {
   auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
     using result = std::invoke_result_t<F&>;
     if constexpr (std::is_void_v<result>) {
-      run_root([](void* call) { std::invoke(*static_cast<std::remove_reference_t<F>*>(call)); }, address_of(f), site);
+      auto call = [&f] { std::invoke(f); };
+      run_root([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call, site);
     } else if constexpr (std::is_reference_v<result>) {
       return *run([&f] { return std::addressof(std::invoke(f)); }, site);
     } else {
@@ -64,10 +65,6 @@ class runtime {
   [[nodiscard]] ::ramie::detail::scheduler& internals() noexcept { return *scheduler_; }
 
  private:
-  template <class F>
-  static void* address_of(F& f) noexcept {
-    return const_cast<void*>(static_cast<const volatile void*>(std::addressof(f)));
-  }
   void run_root(void (*call)(void*), void* data, source_location site);
 
   std::unique_ptr<::ramie::detail::scheduler> scheduler_;

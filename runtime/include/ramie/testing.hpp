@@ -102,13 +102,15 @@ class check_failed : public std::runtime_error {
 namespace ramie::detail {
 
 [[noreturn]] void check_has_failed(std::string_view what, source_location where);
-testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data);
+// `exactly`: the environment has no say in the seed.
+testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data,
+                                   bool exactly);
 
 template <class F>
-testing::explore_report explore_calls(const testing::explore_options& wanted, F& test) {
+testing::explore_report explore_calls(const testing::explore_options& wanted, F& test, bool exactly = false) {
   auto once = [&test] { static_cast<void>(std::invoke(test)); };
   return explore_by(
-      wanted, [](void* call) { (*static_cast<decltype(once)*>(call))(); }, &once);
+      wanted, [](void* call) { (*static_cast<decltype(once)*>(call))(); }, &once, exactly);
 }
 
 }  // namespace ramie::detail
@@ -148,7 +150,7 @@ template <class F>
 explore_report replay(std::uint64_t seed, F&& test, explore_options wanted = {}) {
   wanted.seed = seed;
   wanted.schedules = 1;
-  return ::ramie::detail::explore_calls(wanted, test);
+  return ::ramie::detail::explore_calls(wanted, test, true);
 }
 
 }  // namespace ramie::inline v0::testing

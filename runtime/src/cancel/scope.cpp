@@ -4,10 +4,12 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ramie/error.hpp>
 #include <ramie/platform/fence.hpp>
-#include <ramie/platform/thread.hpp>
+#include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -57,7 +59,7 @@ void cancel_scope::close() noexcept {
     scope_list::remove(*this);
     linked_.store(false, std::memory_order_relaxed);
   }
-  while (pins_.load(std::memory_order_acquire) != 0) platform::yield_thread();  // a sweep is looking at us
+  while (pins_.load(std::memory_order_acquire) != 0) let_others_pass();  // a sweep is looking at us
   if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
   stop_ = nullptr;  // no sweep can find us any more
   owner_ = nullptr;
@@ -159,15 +161,26 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
   }
 }
 
-// The callbacks may do anything, even end the scope: it is let go first.
+// The callbacks may do anything, even wait for the end of one of the scopes: all of them are let go first. Without
+// memory for that, each before its own callback.
 void cancel_scope::stop_all(cancel_scope* first) noexcept {
-  while (first != nullptr) {
-    cancel_scope* const s = first;
-    first = s->stop_next_;
-    std::stop_source source = *s->stop_taken_;
+  const auto let_go = [&first] {
+    cancel_scope* const s = std::exchange(first, first->stop_next_);
     s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with close()
+  };
+  std::vector<std::stop_source> sources;
+  try {
+    for (const cancel_scope* s = first; s != nullptr; s = s->stop_next_) sources.push_back(*s->stop_taken_);
+    while (first != nullptr) let_go();
+  } catch (const std::bad_alloc&) {
+    sources.clear();
+  }
+  while (first != nullptr) {
+    std::stop_source source = *first->stop_taken_;
+    let_go();
     source.request_stop();
   }
+  for (std::stop_source& source : sources) source.request_stop();
 }
 
 void cancel_scope::carry(std::stop_source& source) noexcept {

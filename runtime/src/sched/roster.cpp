@@ -116,7 +116,7 @@ bool scheduler::wake_somebody() noexcept {
     }
     if (!gave_one_back) return false;
     platform::heavy_fence();
-    if (!work_visible()) return false;
+    if (!work_visible() && !still.anybody_cares()) return false;  // who fell asleep meanwhile did not find all still
   }
 }
 
@@ -127,7 +127,6 @@ bool scheduler::rouse(std::uint32_t index) noexcept {
     return true;
   }
   if (start_thread(index)) return true;
-  w.state.store(worker_state::unstarted, std::memory_order_release);
   idle.return_claim(index);
   return false;
 }
@@ -137,6 +136,7 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
   std::lock_guard hold(roster_mutex_);
   if (stopping_) return false;
   worker& w = *workers[index];
+  const auto before = w.state.load(std::memory_order_relaxed);
   try {
     if (w.thread.joinable()) w.thread.join();  // a retired predecessor, at its very end
     w.searching.set(true);
@@ -144,8 +144,8 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
     w.thread = platform::start_thread([](void* of) { thread_main(*static_cast<worker*>(of)); }, &w);
     live.fetch_add(1, std::memory_order_seq_cst);
     return true;
-  } catch (...) {  // no thread, or no memory to make one
-    w.state.store(worker_state::dead, std::memory_order_relaxed);
+  } catch (...) {                                      // no thread, or no memory to make one
+    w.state.store(before, std::memory_order_release);  // still the caller's: a dead slot is anybody's
     return false;
   }
 }
@@ -170,7 +170,7 @@ bool scheduler::promote_one() noexcept {
     (void)idle.leave_search();
     idle.remove_worker();
     platform::heavy_fence();
-    if (work_visible()) (void)wake_somebody();  // whoever relied on the search that did not start
+    if (work_visible() || still.anybody_cares()) (void)wake_somebody();  // for those who relied on the search
     return false;
   }
   return false;

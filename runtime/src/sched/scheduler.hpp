@@ -165,6 +165,7 @@ class scheduler {
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
+  [[nodiscard]] fiber* steal_in_chaos(worker& w) noexcept;
   [[nodiscard]] fiber* search(worker& w) noexcept;
   void put_in_chaos(worker& w, fiber& f) noexcept;
   void put_woken_in_chaos(worker& w, fiber& f) noexcept;

@@ -94,22 +94,28 @@ fiber* scheduler::take_young_in_chaos(worker& w) noexcept {
   return f;
 }
 
+// Who steals here need not be searching: nobody relies on it to look after the rest, which was in no ring for a moment.
+fiber* scheduler::steal_in_chaos(worker& w) noexcept {
+  fiber* const f = steal_somewhere(w);
+  if (f != nullptr && !w.ring.empty()) signal(&w);
+  return f;
+}
+
 // Something to run, from anywhere.
 fiber* scheduler::pick_in_chaos(worker& w) noexcept {
   const bool forced = unruly.steals && w.ring.empty() && !injection.empty() && w.whims.below(steal_odds) == 0;
   if (forced) {
-    if (fiber* const f = steal_somewhere(w)) {
+    if (fiber* const f = steal_in_chaos(w)) {
       w.mischief.steals.add(1);
-      if (!w.ring.empty()) signal(&w);  // for a moment the rest was in no ring
       return f;
     }
   }
-  if (injection.empty() && w.ring.empty()) return steal_somewhere(w);
+  if (injection.empty() && w.ring.empty()) return steal_in_chaos(w);
   const bool ring_first = w.whims.below(2) == 0;
   fiber* f = ring_first ? w.ring.pop_old() : nullptr;
   if (f == nullptr && injection.take(&f, 1) == 0) f = nullptr;
   if (f == nullptr) f = w.ring.pop_old();
-  if (f == nullptr) f = steal_somewhere(w);
+  if (f == nullptr) f = steal_in_chaos(w);
   return f;
 }
 

@@ -78,12 +78,13 @@ void check_has_failed(std::string_view what, source_location where) {
   throw testing::check_failed(text);
 }
 
-testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data) {
+testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data,
+                                   bool exactly) {
   if (this_worker() != nullptr) {
     throw usage_error("ramie: explore() inside a fiber. It makes runtimes of its own: call it on a plain thread.");
   }
   check_options(wanted);
-  const auto only = seed_from_environment();
+  const auto only = exactly ? std::nullopt : seed_from_environment();
   const unsigned schedules = only ? 1 : wanted.schedules;
   testing::explore_report found;
   for (unsigned i = 0; i < schedules && !found.failed; ++i) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/join.hpp>
@@ -159,6 +160,7 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, c
 RAMIE_FLATTEN worker* detour_in_chaos(worker* w) noexcept {
   if (!w->sched.chaotic) [[likely]]
     return w;
+  (void)self_on(*w);  // fatal inside the scheduler
   return w->sched.detour(*w);
 }
 
@@ -209,6 +211,12 @@ worker_desk& step_aside(worker_desk& desk) noexcept {
     if (w->budget.get() == 0) w->budget.set(budget_per_tick);
   }
   return *w;
+}
+
+void let_others_pass() noexcept {
+  worker* const w = this_worker();
+  if (w != nullptr && w->current.get() != nullptr) give_way(w, *w->current.get());
+  platform::yield_thread();
 }
 
 void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) {

@@ -16,6 +16,10 @@ namespace ramie::detail {
 inline void spend_one(const whereabouts& at) noexcept {
   at.desk->budget.add(-1u);
 }
+// In a loop that waits for what a queued fiber, or another thread, is about to end: a turn for both. Not for the
+// scheduler's own code alone: there it is one for other threads. May come back on another worker.
+void let_others_pass() noexcept;
+
 // An operation that may not switch has been carried out.
 inline void spend_budget(const whereabouts& at) noexcept {
   if (at.self != nullptr && at.desk->budget.get() != 0) spend_one(at);
