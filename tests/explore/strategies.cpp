@@ -8,6 +8,9 @@ namespace explore {
 
 namespace {
 
+// Who yields for ever would keep the processor from those it waits for: after so many steps everybody has a turn.
+constexpr unsigned longest_unfair = 8'000;
+
 // Every row of choices within the bounds, the first option first.
 class every_row : public decisions {
  public:
@@ -20,10 +23,11 @@ class every_row : public decisions {
       return false;
     }
     depth_ = 0;
-    preemptions_ = stale_ = 0;
+    steps_ = preemptions_ = stale_ = 0;
     return true;
   }
   std::size_t next_thread(const std::vector<std::size_t>& ready, bool stays) override {
+    if (++steps_ > longest_unfair) return ready[steps_ % ready.size()];
     if (stays && preemptions_ >= within_.preemptions) return ready[0];
     const auto c = choose(static_cast<unsigned>(ready.size()));
     if (stays && c != 0) ++preemptions_;
@@ -75,7 +79,7 @@ class every_row : public decisions {
 
   const limits within_;
   std::size_t depth_ = 0;
-  unsigned preemptions_ = 0, stale_ = 0;
+  unsigned steps_ = 0, preemptions_ = 0, stale_ = 0;
 };
 
 class one_row final : public every_row {
@@ -159,7 +163,6 @@ class by_priority final : public by_seed {
     return true;
   }
   std::size_t next_thread(const std::vector<std::size_t>& ready, bool) override {
-    // Who yields for ever would keep the processor from those it waits for: sooner or later everybody has a turn.
     if (++steps_ > longest_unfair) return ready[dice_.below(ready.size())];
     const std::size_t best = highest(ready);
     for (std::size_t i = 0; i < changes_.size(); ++i) {
@@ -177,7 +180,6 @@ class by_priority final : public by_seed {
     }
     return best;
   }
-  static constexpr unsigned longest_unfair = 8'000;
   std::array<int, 16> priority_{};
   std::vector<unsigned> changes_;
   unsigned steps_ = 0;
