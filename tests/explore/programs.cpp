@@ -224,6 +224,21 @@ void oneshot_meets_drop() {
   require(got.has_value() && *got == 5, "the value is lost");
 }
 
+// Fibers that block their workers: every entry that is queued needs a worker of its own, soon. Whoever relied on a searcher
+// that found something else must be looked after.
+void everybody_is_needed() {
+  static ramie::platform::atomic<bool> done{false};
+  done.store(false);
+  const auto block = [] {
+    while (!done.load()) ramie::platform::yield_thread();
+  };
+  ramie::nursery n;
+  n.spawn(block);
+  n.spawn([] { done.store(true); });
+  block();
+  n.join();
+}
+
 // Nobody moves the clock: it moves by itself when all wait, to each deadline in turn.
 void time_passes_by_itself() {
   ramie::channel<int> never(0);
@@ -276,6 +291,7 @@ list all_scenarios() {
       on("last_sender_goes", last_sender_goes, 2),
       on("race_of_two", race_of_two, 2),
       on("oneshot_meets_drop", oneshot_meets_drop, 2),
+      on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
       on("waits_until_all_blocked", waits_until_all_blocked, 2),
       on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),

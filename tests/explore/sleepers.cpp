@@ -70,7 +70,10 @@ class nobody_sleeps_on_work final : public scenario {
     return false;
   }
   void wake_one() {
-    if (const auto index = idle_.claim_parked()) parker_[*index].unpark();
+    const auto index = idle_.claim_parked();
+    if (!index) return;
+    require(idle_.look().parked() <= 2 && idle_.look().searching() <= 2, "counted out before it was counted in");
+    parker_[*index].unpark();
   }
 
   idle_set idle_{2};
