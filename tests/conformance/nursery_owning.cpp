@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
+#include <support/allocations.hpp>
 #include <support/census.hpp>
 #include <support/child.hpp>
 #include <support/crew.hpp>

@@ -52,8 +52,11 @@ struct task_record : fiber_record {
   explicit task_record(block_origin from) noexcept : origin(from) {}
 
   // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks
-  // of the block's former life.
-  atomic<const task_type*> type{nullptr};
+  // of the block's former life. In a union, so that making the record leaves it alone: the store has set it to null
+  // under its lock, and others may be looking.
+  union {
+    atomic<const task_type*> type;
+  };
   atomic<std::uint8_t> end{0};  // end_marks
   atomic<bool> dropped{false};
   task_outcome outcome = task_outcome::none;
