@@ -184,6 +184,28 @@ TEST_CASE("a failure that there is no memory for arrives all the same", "[confor
   CHECK(report_count::all == 1);
 }
 
+TEST_CASE("a failure that there is no memory for is not the first if another was", "[conformance][faults][nursery]") {
+  const report_count reports;
+  test::as_fiber([](test::findings& found, ramie::manual_clock&) {
+    prepare_stacks();
+    ramie::nursery n;
+    auto first = n.spawn([] { throw deliberate(); });
+    auto second = n.spawn([] {
+      const ramie::shield not_yet;
+      ramie::yield();
+      throw 7;
+    });
+    const ramie::shield not_yet;
+    found.expect(end_of([&] { first.get(); }) == on_purpose);
+    {
+      const drought now;
+      found.expect(end_of([&] { second.get(); }) == something_else);
+    }
+    found.expect(end_of([&] { n.join(); }) == on_purpose);
+  });
+  CHECK(report_count::all == 0);
+}
+
 TEST_CASE("a cancellation that there is no memory to explain keeps its kind and its cause",
           "[conformance][faults][cancel]") {
   const report_count reports;

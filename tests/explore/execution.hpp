@@ -65,6 +65,7 @@ struct execution {
   std::uint32_t number = 0;  // of the execution
   bool weak = false;
   bool membarrier = true;
+  bool met_fences = false;  // light or heavy, in any execution of the run
   bool explains = false;
   bool learns = false;  // a condition is evaluated on behalf of `current`, which must see what it sees
   std::unique_ptr<decisions> choices;

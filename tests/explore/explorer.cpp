@@ -241,6 +241,7 @@ report run(const scenario_maker& make, const limits& within) {
   now.weak = within.stale != 0;
   now.membarrier = within.membarrier;
   now.explains = false;
+  now.met_fences = false;
   // Pools of the process fill, so that the next execution is like all after it.
   for (int i = 0; i < 2; ++i) {
     now.choices = decide({});
@@ -253,6 +254,7 @@ report run(const scenario_maker& make, const limits& within) {
     const auto program = make();
     execute(*program);
     ++result.executions;
+    result.met_fences = now.met_fences;
     if (!now.failure.empty()) {
       result.failure = now.failure;
       result.replay = now.choices->replay();

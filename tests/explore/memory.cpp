@@ -143,11 +143,13 @@ void fence(std::memory_order order) noexcept {
 }
 
 void light_fence(std::memory_order order) noexcept {
+  now.met_fences = true;
   if (!now.membarrier) fence(order);
 }
 
 // Twice round: what the last one had seen is known to the first.
 void heavy_fence(std::memory_order order) noexcept {
+  now.met_fences = true;
   fence(order);
   if (!now.membarrier || order == std::memory_order_relaxed || !watching()) return;
   for (int round = 0; round < 2; ++round) {

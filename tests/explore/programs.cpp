@@ -224,8 +224,8 @@ void oneshot_meets_drop() {
   require(got.has_value() && *got == 5, "the value is lost");
 }
 
-// Fibers that block their workers: every entry that is queued needs a worker of its own, soon. Whoever relied on a searcher
-// that found something else must be looked after.
+// Fibers that block their workers: every entry that is queued needs a worker of its own, soon. Whoever relied on a
+// searcher that found something else must be looked after.
 void everybody_is_needed() {
   static ramie::platform::atomic<bool> done{false};
   done.store(false);

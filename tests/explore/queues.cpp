@@ -37,13 +37,27 @@ void require_all_used(const item (&items)[N]) {
   }
 }
 
-class ring_ends final : public scenario {
+// A scenario with rings, which shed what does not fit to it.
+class ring_scenario : public scenario {
  public:
-  explicit ring_ends(std::uint16_t begin) : ring_(begin) {}
   void put(item* i) { item::use(i); }
   void put(item* const* items, std::uint32_t n) {
     for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
   }
+
+ protected:
+  static void steal(deque<item>& from, deque<item>& into) {
+    std::uint32_t taken = 0;
+    item::use(from.steal(into, taken));
+  }
+  static void drain(deque<item>& d) {
+    while (item* const i = d.pop_old()) ++i->seen;
+  }
+};
+
+class ring_ends final : public ring_scenario {
+ public:
+  explicit ring_ends(std::uint16_t begin) : ring_(begin) {}
   std::vector<std::function<void()>> threads() override {
     return {[this] { owner(); }, [this] { thief(first_); }, [this] { thief(second_); }};
   }
@@ -65,12 +79,8 @@ class ring_ends final : public scenario {
     item::use(ring_.pop_young());
   }
   void thief(deque<item>& mine) {
-    std::uint32_t taken = 0;
-    item::use(ring_.steal(mine, taken));
+    steal(ring_, mine);
     item::use(mine.pop_old());
-  }
-  static void drain(deque<item>& d) {
-    while (item* const i = d.pop_old()) ++i->seen;
   }
 
   deque<item> ring_, first_, second_;
@@ -78,53 +88,37 @@ class ring_ends final : public scenario {
 };
 
 // A thief takes half, and another takes from the thief what it has just copied.
-class ring_chain final : public scenario {
+class ring_chain final : public ring_scenario {
  public:
-  void put(item* i) { item::use(i); }
-  void put(item* const* items, std::uint32_t n) {
-    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
-  }
   std::vector<std::function<void()>> threads() override {
     return {[this] {
               for (auto& i : items_) ring_.push(&i.filled(), *this);
             },
-            [this] { thief(ring_, first_); }, [this] { thief(first_, second_); }};
+            [this] { steal(ring_, first_); }, [this] { steal(first_, second_); }};
   }
   void check() override {
-    for (auto* d : {&ring_, &first_, &second_}) {
-      while (item* const i = d->pop_old()) ++i->seen;
-    }
+    for (auto* d : {&ring_, &first_, &second_}) drain(*d);
     require_all_used(items_);
   }
 
  private:
-  static void thief(deque<item>& from, deque<item>& mine) {
-    std::uint32_t taken = 0;
-    item::use(from.steal(mine, taken));
-  }
   deque<item> ring_, first_, second_;
   item items_[4];
 };
 
 // An owner whose ring is being copied out of by a thief takes the rest of it, and then steals itself: what it brings
 // home must not overwrite what the thief has claimed and not read yet. (The Promela model found this.)
-class ring_busy_thief final : public scenario {
+class ring_busy_thief final : public ring_scenario {
  public:
   ring_busy_thief() {
     for (int i = 0; i < 4; ++i) home_.push(&items_[i], *this);
     for (int i = 4; i < 8; ++i) abroad_.push(&items_[i], *this);
   }
-  void put(item* i) { item::use(i); }
-  void put(item* const* items, std::uint32_t n) {
-    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
-  }
   std::vector<std::function<void()>> threads() override {
     return {[this] { owner(); }, [this] { steal(home_, thief_); }};
   }
   void check() override {
-    for (auto* d : {&home_, &abroad_, &thief_}) {
-      while (item* const i = d->pop_old()) ++i->seen;
-    }
+    for (auto* d : {&home_, &abroad_, &thief_}) drain(*d);
     require_all_used(items_);
   }
 
@@ -133,27 +127,19 @@ class ring_busy_thief final : public scenario {
     while (item* const i = home_.pop_old()) item::use(i);
     steal(abroad_, home_);
   }
-  static void steal(deque<item>& from, deque<item>& into) {
-    std::uint32_t taken = 0;
-    item::use(from.steal(into, taken));
-  }
   deque<item> home_, abroad_, thief_;
   item items_[8];
 };
 
 // The owner overfills its ring, several times round, while thieves take and copy.
-class ring_overflows final : public scenario {
+class ring_overflows final : public ring_scenario {
  public:
-  void put(item* i) { item::use(i); }
-  void put(item* const* items, std::uint32_t n) {
-    for (std::uint32_t i = 0; i < n; ++i) item::use(items[i]);
-  }
   std::vector<std::function<void()>> threads() override {
     return {[this] { owner(); }, [this] { thief(); }};
   }
   void check() override {
-    while (item* const i = ring_.pop_old()) ++i->seen;
-    while (item* const i = mine_.pop_old()) ++i->seen;
+    drain(ring_);
+    drain(mine_);
     require_all_used(items_);
   }
 
@@ -162,10 +148,9 @@ class ring_overflows final : public scenario {
     for (auto& i : items_) ring_.push(&i.filled(), *this);
   }
   void thief() {
-    std::uint32_t taken = 0;
-    item::use(ring_.steal(mine_, taken));
+    steal(ring_, mine_);
     item::use(mine_.pop_old());
-    item::use(ring_.steal(mine_, taken));
+    steal(ring_, mine_);
   }
   deque<item> ring_, mine_;
   item items_[7];

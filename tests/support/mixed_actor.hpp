@@ -227,18 +227,20 @@ class actor : public guest {
     }
   }
 
+  struct leave {
+    actor& self;
+    ground& g;
+    int tag;
+    ~leave() { self.w_.close(g, self.d_, tag); }
+  };
+
   void limit(const node& p) {
     ground& g = w_.open(here_);
     const auto how_long = std::chrono::microseconds(p.a);
     const auto when = ramie::now() + how_long;
     w_.cause(g, ramie::cancel_kind::deadline, 0);
     bool reached = false, in_time = false;
-    struct leave {
-      actor& self;
-      ground& g;
-      int tag;
-      ~leave() { self.w_.close(g, self.d_, tag); }
-    } const at_end{*this, g, p.tag};
+    const leave at_end{*this, g, p.tag};
     const auto run = [&] {
       const inside in(*this, g, nullptr);
       try {
@@ -260,12 +262,7 @@ class actor : public guest {
 
   void guard(const node& p) {
     ground& g = w_.open(here_, true);
-    struct leave {
-      actor& self;
-      ground& g;
-      int tag;
-      ~leave() { self.w_.close(g, self.d_, tag); }
-    } const at_end{*this, g, p.tag};
+    const leave at_end{*this, g, p.tag};
     const ramie::shield shielded;
     const inside in(*this, g, nullptr);
     try {

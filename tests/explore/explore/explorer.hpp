@@ -59,6 +59,7 @@ struct limits {
 struct report {
   std::uint64_t executions = 0;
   bool exhausted = false;
+  bool met_fences = false;  // light or heavy: whether `membarrier` made a difference
   std::string failure;  // empty: none
   std::string replay;   // of the failure
 };
