@@ -25,7 +25,6 @@ void frame_pool::grow() {
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {
       fresh->frames[i].number = ++made_;
-      fresh->frames[i].owner = owner_;
       fresh->frames[i].next.set(i + 1 < at + frame_batch ? &fresh->frames[i + 1] : nullptr);
     }
     batches_.push_back({&fresh->frames[at], frame_batch});

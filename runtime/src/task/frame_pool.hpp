@@ -17,8 +17,7 @@ namespace ramie::detail {
 
 class frame_pool {
  public:
-  // Its frames belong to `owner` for good.
-  explicit frame_pool(scheduler* owner = nullptr) noexcept : owner_(owner) {}
+  frame_pool() noexcept = default;
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
@@ -67,7 +66,6 @@ class frame_pool {
   void grow();
   [[nodiscard]] slab* room_for_slab();
 
-  scheduler* const owner_;
   mutable platform::mutex mutex_;
   // A pool that has filled a huge page grows by huge pages, slab by slab. Frames need no destructor.
   std::vector<std::unique_ptr<slab>> slabs_;
