@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Runs a program under callgrind and tells what it executed: instructions, by function, and RMWs.
+"""Runs a program under callgrind and tells how many instructions and RMWs its functions executed.
 
-RMWs are what x86-64 locks the bus's modern heirs for: instructions with a lock prefix, xchg with memory, and mfence,
-which costs as much. Callgrind says how often each address was executed, and the bytes there say what it is. On other
-processors there are none to be seen.
+RMWs are instructions with a lock prefix, xchg with memory, and mfence, which costs as much. Callgrind says how often
+each address was executed, and the bytes there say what it is. Only x86-64 is known: elsewhere there are no RMWs.
 """
 import collections
 import pathlib
@@ -12,13 +11,14 @@ import struct
 import subprocess
 import tempfile
 
-COMMAND = ["setarch", "-R", "valgrind", "--tool=callgrind", "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"]
+COMMAND = ["setarch", "-R", "valgrind", "--tool=callgrind",
+           "--dump-instr=yes", "--compress-pos=no", "--compress-strings=no"]
 PREFIXES = frozenset(b"\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3")
 LOCK, XCHG, MFENCE = 0xF0, (0x86, 0x87), b"\x0f\xae\xf0"
 LONGEST_INSTRUCTION = 15
 X86_64, PT_LOAD = 62, 1
 
-Executed = collections.namedtuple("Executed", "instructions rmws functions")
+Executed = collections.namedtuple("Executed", "instructions rmws")  # both by function
 
 
 def is_rmw(code):
@@ -89,22 +89,23 @@ def short(function):
 
 def read(path):
     lines = pathlib.Path(path).read_text().splitlines()
-    binaries, functions, rmws = {}, collections.Counter(), 0
+    binaries, found = {}, Executed(collections.Counter(), collections.Counter())
     for binary, function, address, times in addresses(lines):
-        functions[short(function)] += times
+        function = short(function)
+        found.instructions[function] += times
         if binary not in binaries:
             binaries[binary] = Binary(binary) if pathlib.Path(binary).is_file() else None
         code = binaries[binary].at(address) if binaries[binary] else None
         if code and is_rmw(code):
-            rmws += times
+            found.rmws[function] += times
     total = next(int(line.split()[1]) for line in lines if line.startswith("totals:"))
-    if sum(functions.values()) != total:
-        raise RuntimeError(f"{path} says {total} instructions, its lines {sum(functions.values())}")
-    return Executed(total, rmws, functions)
+    if sum(found.instructions.values()) != total:
+        raise RuntimeError(f"{path} says {total} instructions, its lines {sum(found.instructions.values())}")
+    return found
 
 
 def run(*command):
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/out"
-        subprocess.run([*COMMAND, f"--callgrind-out-file={out}", *command], check=True, capture_output=True, timeout=300)
+        subprocess.run([*COMMAND, f"--callgrind-out-file={out}", *command], check=True, capture_output=True, timeout=600)
         return read(out)
