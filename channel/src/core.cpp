@@ -75,7 +75,7 @@ bool channel_core::publish(waiter& self) {
   const bool in_vain = node.sends ? may_send() : may_recv();
   if (!in_vain) [[likely]]
     list(node);
-  lock.leave_granted(me);
+  lock.leave_granted_for_long(me);
   if (in_vain) [[unlikely]]
     return publish_slowly(node);
   reach(channel_moment::has_published, *this);

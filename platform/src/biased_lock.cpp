@@ -1,11 +1,39 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/platform/biased_lock.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 
 #include <ramie/platform/fatal.hpp>
 
 namespace ramie::platform {
+
+namespace {
+
+// How long whoever asks waits for the answer: longer than a lease takes, not much longer than the system call.
+#if defined(RAMIE_MODEL)
+class patience {
+ public:
+  [[nodiscard]] bool lasts() noexcept { return looks_++ < 1; }
+
+ private:
+  int looks_ = 0;
+};
+#else
+class patience {
+ public:
+  [[nodiscard]] bool lasts() const noexcept {
+    for (int i = 0; i < 16; ++i) cpu_pause();
+    return std::chrono::steady_clock::now() < end_;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(8);
+};
+#endif
+
+}  // namespace
 
 std::uint64_t lock_party::new_id() noexcept {
   static std::atomic<std::uint64_t> given{0};
@@ -16,17 +44,40 @@ void biased_lock::taken_twice() noexcept {
   fatal("a lock is taken twice by one thread: moving or destroying a channel's element uses that channel, or waits.");
 }
 
+// Whether the party it is granted to has let go.
+bool biased_lock::ask() noexcept {
+  asked_.store(true, std::memory_order_relaxed);  // 1
+  for (patience still; still.lasts();) {
+    if (granted_.load(std::memory_order_acquire) == 0) return true;  // 2
+  }
+  return false;
+}
+
 // Returns holding the spin lock, granted to nobody.
 void biased_lock::lock_spin(const lock_party* me) noexcept {
-  spin_.lock();
+  const bool contended = !spin_.try_lock();
+  if (contended) spin_.lock();
+  bool passed_on = false;
   if (granted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    granted_.store(0, std::memory_order_relaxed);                                             // 1
-    heavy_fence();                                                                            // 2
+    passed_on = ask();
+    if (passed_on) {
+      wanted_ = std::max(first_run, wanted_ / 2);
+    } else {
+      granted_.store(0, std::memory_order_relaxed);  // 1
+      heavy_fence();                                 // 2
+      if (wanted_ < longest_run) wanted_ *= 2;
+    }
     for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();  // 3
-    if (wanted_ < longest_run) wanted_ *= 2;
+    asked_.store(false, std::memory_order_relaxed);
   }
   const auto id = me != nullptr ? me->id : 0;
-  run_ = id == last_ ? run_ + 1 : 1;
+  if (passed_on) {
+    run_ = wanted_;
+  } else if (contended) {
+    run_ += contended_weight;
+  } else {
+    run_ = id == last_ ? run_ + 1 : 1;
+  }
   last_ = id;
 }
 
@@ -36,6 +87,7 @@ void biased_lock::grant(const lock_party* me) noexcept {
   if (!asymmetric() || me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
   family_ = me->family;
   granted_cell_ = me->cell;
+  lease_left_ = lease;
   granted_.store(me->id, std::memory_order_release);
 }
 

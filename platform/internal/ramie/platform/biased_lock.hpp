@@ -9,6 +9,18 @@
 //          else inside[me] = false,
 //          and the spin lock like others
 //
+// It asks first, though. A party that is asked lets go by itself, at the end of its lease or when it says that it
+// will not come back soon, while it is inside: nobody else can have been granted the lock then, and no heavy fence is
+// needed, because it is its own store that it obeys:
+//
+//       granted party, inside                  whoever asks, holding the spin lock
+//       1. asked? and the lease is over:       1. asked = true
+//          granted = nobody       (release)    2. wait a little for granted == nobody    (acquire)
+//       2. inside[me] = false     (release)    3. wait until not inside[former]
+//
+// So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line; whoever
+// got it that way is granted it at once.
+//
 // Not both get in: a party that did not see the revocation in 3 was inside before the heavy fence, and is waited for;
 // one that comes later sees it. Grants are made and revoked only under the spin lock, and whoever holds that has
 // revoked, so a holder by grant and a holder by spin lock exclude each other.
@@ -21,8 +33,9 @@
 //
 // Without asymmetric fences a grant would save nothing, and none is made.
 //
-// A revocation costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions by one
-// party, which doubles with every revocation: a lock that is really shared ends up as a spin lock.
+// A revocation without consent costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions
+// by one party, or some for which somebody had to wait, and that run doubles with every such revocation and is halved
+// when somebody lets go: a lock that is taken by many but rarely by any ends up as a spin lock.
 #pragma once
 
 #include <cstdint>
@@ -86,7 +99,15 @@ class biased_lock {
     return false;
   }
   RAMIE_ALWAYS_INLINE void leave_granted(const lock_party* me) noexcept {
+    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
+      consider_letting_go();
     inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
+  }
+  // The same for a party that will probably not come back soon.
+  RAMIE_ALWAYS_INLINE void leave_granted_for_long(const lock_party* me) noexcept {
+    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
+      let_go();
+    inside_[me->cell].store(false, std::memory_order_release);
   }
 
   // Of a scope. `me` must still be the caller at the end: no switch inside.
@@ -105,23 +126,34 @@ class biased_lock {
 
 #if defined(RAMIE_MODEL)
   static constexpr std::uint32_t first_run = 2;
+  static constexpr std::uint32_t lease = 2;
 #else
   static constexpr std::uint32_t first_run = 64;
+  static constexpr std::uint32_t lease = 128;  // uses, once it is asked
 #endif
   static constexpr std::uint32_t longest_run = 1u << 20;
+  static constexpr std::uint32_t contended_weight = first_run / 4 + 1;  // of an acquisition that had to wait, in a run
   static constexpr std::uint32_t cells = 8;
 
  private:
   void lock_spin(const lock_party* me) noexcept;
   void grant(const lock_party* me) noexcept;
+  [[nodiscard]] bool ask() noexcept;
+  // Inline, though rare: a call would cost those who never make it their registers.
+  RAMIE_ALWAYS_INLINE void consider_letting_go() noexcept {
+    if (lease_left_ == 0 || --lease_left_ == 0) let_go();
+  }
+  RAMIE_ALWAYS_INLINE void let_go() noexcept { granted_.store(0, std::memory_order_release); }  // pairs with ask
   [[noreturn]] static void taken_twice() noexcept;
 
   atomic<std::uint64_t> granted_{0};  // an id; 0: nobody
   atomic<bool> inside_[cells] = {};
+  atomic<bool> asked_{false};
+  std::uint32_t lease_left_ = 0;  // the granted party's, inside
 
   spin_lock spin_;
   // Under it:
-  std::uint32_t run_ = 0;             // acquisitions in a row by `last_`
+  std::uint32_t run_ = 0;             // acquisitions in a row by `last_`, or contended
   std::uint32_t wanted_ = first_run;  // of those for a grant
   std::uint32_t granted_cell_ = 0;    // the party itself may be gone when its grant is revoked
   std::uint64_t last_ = 0;
