@@ -2,10 +2,11 @@
 // Boost.Fiber's side of bench/compare, as its users would write it fast:
 //   - 16 KiB stacks from a pool. Its own pooled_fixedsize_stack is not for several threads; there each thread keeps a
 //     list of the stacks that fibers left on it.
-//   - Fork-join with launch::dispatch, like its own skynet examples: a new fiber runs at once, so there are never many
-//     (launch::post goes breadth first and takes 10 GB for fib(30)).
-//   - One worker is round robin. Two are work_stealing; without suspension, because a suspended thread is not told
-//     of work it could steal. Waiting (parked, wake, idle) suspends instead: nobody would burn a core for that.
+//   - One worker is round robin, its default, except in fork-join: first in, first out makes that breadth first (10 GB
+//     for fib(30)), so there the program brings a last-in-first-out algorithm, as its customization guide shows.
+//   - Two workers are its work_stealing. In fork-join it may not suspend its threads, because a suspended one is not
+//   told
+//     of work that it could steal; between channels it may, because a spinning one only disturbs.
 //   - Its buffered_channel holds one less than its capacity, a power of two: capacity 1 is its 2.
 #include <atomic>
 #include <boost/fiber/algo/round_robin.hpp>
@@ -22,7 +23,6 @@ namespace {
 
 namespace fibers = boost::fibers;
 using namespace compare;
-using fibers::launch;
 
 constexpr std::size_t stack_bytes = 16 * 1024;
 
@@ -49,19 +49,69 @@ struct thread_stacks {
   static void deallocate(boost::context::stack_context& s) noexcept { mine().free.push_back(s); }
 };
 
+// The youngest first. The dispatcher, which frees the stacks of fibers that have ended, has its turn now and then.
+class depth_first final : public fibers::algo::algorithm {
+ public:
+  void awakened(fibers::context* c) noexcept override {
+    if (c->is_context(fibers::type::dispatcher_context)) {
+      dispatcher_ = c;
+    } else {
+      c->ready_link(ready_);
+    }
+  }
+  fibers::context* pick_next() noexcept override {
+    if (dispatcher_ != nullptr && (ready_.empty() || ++picks_ % 64 == 0)) return std::exchange(dispatcher_, nullptr);
+    if (ready_.empty()) return nullptr;
+    fibers::context* const c = &ready_.back();
+    ready_.pop_back();
+    return c;
+  }
+  bool has_ready_fibers() const noexcept override { return !ready_.empty(); }
+  void suspend_until(const std::chrono::steady_clock::time_point& time) noexcept override {
+    std::unique_lock hold(lock_);
+    const auto told = [this] { return std::exchange(told_, false); };
+    if (time == std::chrono::steady_clock::time_point::max()) {
+      waiting_.wait(hold, told);
+    } else {
+      waiting_.wait_until(hold, time, told);
+    }
+  }
+  void notify() noexcept override {
+    {
+      std::lock_guard hold(lock_);
+      told_ = true;
+    }
+    waiting_.notify_all();
+  }
+
+ private:
+  fibers::scheduler::ready_queue_type ready_{};
+  fibers::context* dispatcher_ = nullptr;
+  unsigned picks_ = 0;
+  std::mutex lock_;
+  std::condition_variable waiting_;
+  bool told_ = false;
+};
+
+enum class shape { fork_join, pipes };
+
 // Runs `f` as the main fiber of one thread, or of one that has a second one to help.
-template <class F>
+template <shape Shape, class F>
 result on(unsigned workers, F f) {
-  if (workers == 1) return f(fibers::pooled_fixedsize_stack(stack_bytes));
+  if (workers == 1) {
+    if (Shape == shape::fork_join) fibers::use_scheduling_algorithm<depth_first>();
+    return f(fibers::pooled_fixedsize_stack(stack_bytes));
+  }
+  constexpr bool suspend = Shape == shape::pipes;
   fibers::mutex m;
   fibers::condition_variable_any over;
   bool done = false;
   std::thread helper([&] {
-    fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers, false);
+    fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers, suspend);
     std::unique_lock hold(m);
     over.wait(hold, [&] { return done; });
   });
-  fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers, false);
+  fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers, suspend);
   const result r = f(thread_stacks{});
   {
     std::unique_lock hold(m);
@@ -74,7 +124,7 @@ result on(unsigned workers, F f) {
 
 result yields(unsigned workers, const sizes& s) {
   const long count = s["fibers"], turns = s["turns"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     std::vector<fibers::fiber> all;
     all.reserve(static_cast<std::size_t>(count));
     const auto start = stopwatch::now();
@@ -96,7 +146,7 @@ void batch(long at_once, auto& stacks, std::vector<fibers::fiber>& all) {
 
 result spawn_join(unsigned workers, const sizes& s) {
   const long at_once = s["at_once"], tasks = s["tasks"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     std::vector<fibers::fiber> all;
     batch(at_once, stacks, all);
     const auto start = stopwatch::now();
@@ -107,7 +157,7 @@ result spawn_join(unsigned workers, const sizes& s) {
 
 result spawn_all(unsigned workers, const sizes& s) {
   const long tasks = s["tasks"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     std::vector<fibers::fiber> all;
     const auto start = stopwatch::now();
     batch(tasks, stacks, all);
@@ -118,7 +168,7 @@ result spawn_all(unsigned workers, const sizes& s) {
 long fork_fib(int n, auto& stacks) {
   if (n < 2) return n;
   long half = 0;
-  fibers::fiber f(launch::dispatch, std::allocator_arg, stacks, [&] { half = fork_fib(n - 1, stacks); });
+  fibers::fiber f(std::allocator_arg, stacks, [&] { half = fork_fib(n - 1, stacks); });
   const long other = fork_fib(n - 2, stacks);
   f.join();
   return half + other;
@@ -126,7 +176,7 @@ long fork_fib(int n, auto& stacks) {
 
 result fib(unsigned workers, const sizes& s) {
   const int n = static_cast<int>(s["n"]);
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::fork_join>(workers, [=](auto stacks) -> result {
     require(fork_fib(15, stacks) == serial_fib(15), "fib");
     const auto start = stopwatch::now();
     const long found = fork_fib(n, stacks);
@@ -141,7 +191,7 @@ long tree(long first, long size, auto& stacks) {
   long sums[10];
   fibers::fiber children[10];
   for (int i = 0; i < 10; ++i) {
-    children[i] = fibers::fiber(launch::dispatch, std::allocator_arg, stacks, [&sums, &stacks, first, size, i] {
+    children[i] = fibers::fiber(std::allocator_arg, stacks, [&sums, &stacks, first, size, i] {
       sums[i] = tree(first + i * (size / 10), size / 10, stacks);
     });
   }
@@ -153,16 +203,15 @@ long tree(long first, long size, auto& stacks) {
   return sum;
 }
 
-// The channel of a node lives on its stack until all ten have reported; a fiber that has is on its way out of push().
-void channel_tree(fibers::buffered_channel<long>& up, long first, long size, auto& stacks) {
+void channel_tree(auto& up, long first, long size, auto& stacks) {
   if (size == 1) {
     up.push(first);
     return;
   }
-  fibers::buffered_channel<long> c(16);
+  fibers::unbuffered_channel<long> c;
   fibers::fiber children[10];
   for (int i = 0; i < 10; ++i) {
-    children[i] = fibers::fiber(launch::dispatch, std::allocator_arg, stacks, [&c, &stacks, first, size, i] {
+    children[i] = fibers::fiber(std::allocator_arg, stacks, [&c, &stacks, first, size, i] {
       channel_tree(c, first + i * (size / 10), size / 10, stacks);
     });
   }
@@ -182,7 +231,7 @@ long skynet(bool by_join, long leaves, auto& stacks) {
 template <bool ByJoin>
 result skynet(unsigned workers, const sizes& s) {
   const long leaves = s["leaves"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::fork_join>(workers, [=](auto stacks) -> result {
     require(skynet(ByJoin, 1'000, stacks) == 499'500, "skynet");
     const auto start = stopwatch::now();
     const long sum = skynet(ByJoin, leaves, stacks);
@@ -194,7 +243,7 @@ result skynet(unsigned workers, const sizes& s) {
 
 result ping_pong(unsigned workers, const sizes& s) {
   const long rounds = s["rounds"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     fibers::unbuffered_channel<long> there, back;
     fibers::fiber echo(std::allocator_arg, stacks, [&] {
       for (long v : there) back.push(v);
@@ -218,7 +267,7 @@ result ping_pong(unsigned workers, const sizes& s) {
 result stream(unsigned workers, const sizes& s) {
   const long senders = s["senders"], receivers = s["receivers"], each = s["messages"] / senders;
   const auto capacity = static_cast<std::size_t>(std::max(s["capacity"], 2L));
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     fibers::buffered_channel<long> c(capacity);
     std::vector<fibers::fiber> in, out;
     std::atomic<long> total{0};
@@ -246,7 +295,7 @@ result stream(unsigned workers, const sizes& s) {
 
 result ring(unsigned workers, const sizes& s) {
   const long members = s["members"], laps = s["laps"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     std::vector<std::unique_ptr<fibers::unbuffered_channel<long>>> links;
     for (long i = 0; i < members; ++i) links.push_back(std::make_unique<fibers::unbuffered_channel<long>>());
     std::vector<fibers::fiber> all;
@@ -271,7 +320,7 @@ result ring(unsigned workers, const sizes& s) {
 
 result sieve(unsigned workers, const sizes& s) {
   const long primes = s["primes"];
-  return on(workers, [=](auto stacks) -> result {
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
     using link = fibers::unbuffered_channel<int>;
     std::vector<std::unique_ptr<link>> links;
     std::vector<fibers::fiber> all;

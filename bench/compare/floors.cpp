@@ -21,7 +21,9 @@ void stay_on(unsigned cpu) {
   ::sched_setaffinity(0, sizeof one, &one);
 }
 
-void keep(auto& v) { asm volatile("" : "+m"(v) : : "memory"); }
+void keep(auto& v) {
+  asm volatile("" : "+m"(v) : : "memory");
+}
 
 result raw_switch(unsigned, const sizes& s) {
   namespace context = boost::context::detail;
@@ -167,7 +169,9 @@ result clock_read(unsigned, const sizes& s) {
   return {ns_each(count, start), "ns"};
 }
 
-[[gnu::noinline]] long call_fib(int n) { return n < 2 ? n : call_fib(n - 1) + call_fib(n - 2); }
+[[gnu::noinline]] long call_fib(int n) {
+  return n < 2 ? n : call_fib(n - 1) + call_fib(n - 2);
+}
 
 // A call for every spawn that fork-join fib makes.
 result serial_fib_call(unsigned, const sizes& s) {

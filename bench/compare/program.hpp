@@ -114,7 +114,9 @@ inline result percentiles(std::vector<long> ns) {
 }
 
 // Half a millisecond is longer than any of the runtimes looks around before it sleeps; the rest is for the kernel.
-inline void let_all_sleep() { std::this_thread::sleep_for(std::chrono::milliseconds(1)); }
+inline void let_all_sleep() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 // CPU time that a second of waiting costs. By a plain thread, after a moment to settle.
 inline result idle_cost(long ms) {

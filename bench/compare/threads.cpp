@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Plain threads in bench/compare: what all of this is measured against by those who wonder whether they need it. As many
-// processors as there are "workers"; a futex word or a mutex with condition variables where fibers would use a channel.
+// Plain threads in bench/compare: what all of this is measured against by those who wonder whether they need it. As
+// many processors as there are "workers"; a futex word or a mutex with condition variables where fibers would use a
+// channel.
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>

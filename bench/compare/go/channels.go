@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-func channelTree(up chan<- int, first, size, capacity int) {
+func channelTree(up chan<- int, first, size int) {
 	if size == 1 {
 		up <- first
 		return
 	}
-	c := make(chan int, capacity)
+	c := make(chan int)
 	for i := 0; i < 10; i++ {
-		go channelTree(c, first+i*(size/10), size/10, capacity)
+		go channelTree(c, first+i*(size/10), size/10)
 	}
 	sum := 0
 	for i := 0; i < 10; i++ {
@@ -24,12 +24,12 @@ func channelTree(up chan<- int, first, size, capacity int) {
 }
 
 func skynetChannels(workers int, s sizes) result {
-	leaves, capacity := s.get("leaves"), s.get("capacity")
+	leaves := s.get("leaves")
 	c := make(chan int, 1)
-	channelTree(c, 0, 1000, capacity)
+	channelTree(c, 0, 1000)
 	require(<-c == 499500, "skynet")
 	start := time.Now()
-	channelTree(c, 0, leaves, capacity)
+	channelTree(c, 0, leaves)
 	sum := <-c
 	ns := nsEach(leaves, start)
 	require(sum == leaves*(leaves-1)/2, "skynet")

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 
-use crate::{ns_each, on, require, Found, Sizes};
+use crate::{ns_each, on, on_stealing, require, Found, Sizes};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-fn tree(
-    up: mpsc::Sender<usize>,
-    first: usize,
-    size: usize,
-    capacity: usize,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn tree(up: mpsc::Sender<usize>, first: usize, size: usize) -> Boxed {
     Box::pin(async move {
         if size == 1 {
             up.send(first).await.unwrap();
             return;
         }
-        let (tx, mut rx) = mpsc::channel(capacity);
+        let (tx, mut rx) = mpsc::channel(1);
         for i in 0..10 {
-            tokio::spawn(tree(tx.clone(), first + i * (size / 10), size / 10, capacity));
+            tokio::spawn(tree(tx.clone(), first + i * (size / 10), size / 10));
         }
         let mut sum = 0;
         for _ in 0..10 {
@@ -29,18 +26,18 @@ fn tree(
     })
 }
 
-async fn skynet_sum(leaves: usize, capacity: usize) -> usize {
+async fn skynet_sum(leaves: usize) -> usize {
     let (tx, mut rx) = mpsc::channel(1);
-    tree(tx, 0, leaves, capacity).await;
+    tree(tx, 0, leaves).await;
     rx.recv().await.unwrap()
 }
 
 pub fn skynet(workers: usize, s: &Sizes) -> Found {
-    let (leaves, capacity) = (s.get("leaves"), s.get("capacity").max(1));
-    on(workers, async move {
-        require(skynet_sum(1000, capacity).await == 499_500, "skynet");
+    let leaves = s.get("leaves");
+    on_stealing(workers, async move {
+        require(skynet_sum(1000).await == 499_500, "skynet");
         let start = Instant::now();
-        let sum = skynet_sum(leaves, capacity).await;
+        let sum = skynet_sum(leaves).await;
         let ns = ns_each(leaves, start);
         require(sum == leaves * (leaves - 1) / 2, "skynet");
         Found::ns(ns)

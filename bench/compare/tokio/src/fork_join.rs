@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 
-use crate::{ns_each, on, peak_mb, require, Found, Sizes};
+use crate::{ns_each, on, on_stealing, peak_mb, require, Found, Sizes};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Instant;
@@ -76,7 +76,7 @@ fn spawns_of_fib(n: usize) -> usize {
 
 pub fn fib(workers: usize, s: &Sizes) -> Found {
     let n = s.get("n");
-    on(workers, async move {
+    on_stealing(workers, async move {
         require(fork_fib(15).await == serial_fib(15), "fib");
         let start = Instant::now();
         let found = fork_fib(n).await;
@@ -103,7 +103,7 @@ fn tree(first: usize, size: usize) -> Boxed<usize> {
 
 pub fn skynet(workers: usize, s: &Sizes) -> Found {
     let leaves = s.get("leaves");
-    on(workers, async move {
+    on_stealing(workers, async move {
         require(tree(0, 1000).await == 499_500, "skynet");
         let start = Instant::now();
         let sum = tree(0, leaves).await;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 //! Tokio's side of bench/compare, as its users would write it fast:
-//!   - One worker is the current_thread runtime, Tokio's fastest; more are multi_thread. The program itself is a
-//!     task, not block_on's future, so that it runs on a worker.
+//!   - One worker is whichever runtime is faster: current_thread, and multi_thread for trees of tasks, where its
+//!     last-in-first-out slot tells. The program itself is a task, not block_on's future, so that it runs on a worker.
 //!   - Tasks are joined by their handles; recursion is boxed, as async recursion has to be.
 //!   - tokio::sync::mpsc where there is one receiver; async-channel, the usual companion, where there are more.
 //!     Neither has a rendezvous: capacity 1 stands in for 0.
@@ -18,6 +18,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::future::Future;
 use std::time::Instant;
+use tokio::runtime::{Builder, Runtime};
 
 pub struct Sizes(HashMap<String, usize>);
 
@@ -77,12 +78,24 @@ pub fn on<F>(workers: usize, main: F) -> Found
 where
     F: Future<Output = Found> + Send + 'static,
 {
-    let mut builder = if workers == 1 {
-        tokio::runtime::Builder::new_current_thread()
-    } else {
-        tokio::runtime::Builder::new_multi_thread()
-    };
-    let runtime = builder.worker_threads(workers).enable_time().build().unwrap();
+    if workers > 1 {
+        return on_stealing(workers, main);
+    }
+    run(Builder::new_current_thread().enable_time().build().unwrap(), main)
+}
+
+/// The same with the scheduler that has the last-in-first-out slot, also for one worker: faster for trees of tasks.
+pub fn on_stealing<F>(workers: usize, main: F) -> Found
+where
+    F: Future<Output = Found> + Send + 'static,
+{
+    run(Builder::new_multi_thread().worker_threads(workers).enable_time().build().unwrap(), main)
+}
+
+fn run<F>(runtime: Runtime, main: F) -> Found
+where
+    F: Future<Output = Found> + Send + 'static,
+{
     let found = runtime.block_on(async { tokio::spawn(main).await.unwrap() });
     std::mem::forget(runtime); // what still waits need not be unwound: the process ends
     found
