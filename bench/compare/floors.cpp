@@ -14,11 +14,22 @@ namespace {
 
 using namespace compare;
 
-void stay_on(unsigned cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  ::sched_setaffinity(0, sizeof one, &one);
+// The n-th processor that this process may use.
+void stay_on(unsigned n) {
+  static const cpu_set_t allowed = [] {
+    cpu_set_t all;
+    ::sched_getaffinity(0, sizeof all, &all);
+    return all;
+  }();
+  for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || n-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+  fail("takes two processors");
 }
 
 void keep(auto& v) {

@@ -91,11 +91,17 @@ def ratios_of(row):
 
 def spread_out(places):
     """Marks that would cover each other go a little up and down."""
-    moved, last, turn = {}, -1e9, 0
+    clusters = []
     for peer, x in sorted(places.items(), key=lambda item: item[1]):
-        turn = turn + 1 if x - last < 9 else 0
-        moved[peer] = (x, (0, -4.5, 4.5)[turn % 3])
-        last = x
+        if clusters and x - clusters[-1][-1][1] < 9:
+            clusters[-1].append((peer, x))
+        else:
+            clusters.append([(peer, x)])
+    shifts = {1: (0,), 2: (-4, 4), 3: (-6, 0, 6)}
+    moved = {}
+    for cluster in clusters:
+        shift = shifts.get(len(cluster), (-6, 6))
+        moved.update({peer: (x, shift[i % len(shift)]) for i, (peer, x) in enumerate(cluster)})
     return moved
 
 
@@ -118,7 +124,7 @@ def draw_row(row, axis, y):
     if best is not None:
         told = f"{ALL[best]} {number(row['found'][best]['median'])}"
         out.append(text(BEST - 52, y + 4.5, told, "end soft"))
-        out.append(text(BEST, y + 4.5, times(1 / max(ratio, 1e-9)), "end worse" if ratio > 1 else "end"))
+        out.append(text(BEST, y + 4.5, times(1 / max(ratio, 1e-9)), "end worse" if ratio > 1.005 else "end"))
     return out
 
 
@@ -182,7 +188,8 @@ def svg(found):
     out.append(f'<rect x="{LEFT}" y="{HEAD}" width="{one - LEFT:.1f}" height="{bottom - HEAD}" class="faster"/>')
     out += draw_axis(axis, HEAD, bottom) + body
     m = found["machine"]
-    rounds = f"medians of {found['runs']} interleaved rounds" + (", small sizes (--quick)" if found["quick"] else "")
+    rounds = "one round" if found["runs"] == 1 else f"medians of {found['runs']} interleaved rounds"
+    rounds += ", small sizes (--quick)" if found["quick"] else ""
     out.append(text(28, height - 34, f"{machine_line(found)}; {rounds}; {m['date']}, commit {m['commit']}", "soft small"))
     out.append(text(28, height - 17, versions_line(found), "soft small"))
     return "\n".join([*out, "</svg>"]) + "\n"

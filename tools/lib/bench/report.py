@@ -29,17 +29,19 @@ def take(sample, what):
 
 def scale_of(row, reference, floors):
     """What this machine's floors make of a goal that was told for the reference's."""
-    if "path" in row:
+    known = lambda run: "median" in floors[run]
+    if "path" in row and known("switch") and known("rmw"):
         s, r = row["path"]["switches"], row["path"]["rmws"]
         here = s * floors["switch"]["median"] + r * floors["rmw"]["median"]
         return here / (s * reference["switch"] + r * reference["rmw"])
-    if "floor" in row:
+    if "floor" in row and known(row["floor"]["run"]):
         return floors[row["floor"]["run"]]["median"] / row["floor"]["reference"]
     return 1.0
 
 
 def goals_of(row, workers, scale, quick):
-    scale *= row.get("quick_goal", 1) if quick else 1
+    if quick and row.get("full_goal"):
+        return {}
     return {g: row[g][str(workers)] * scale for g in ("must", "aim") if str(workers) in row.get(g, {})}
 
 
@@ -76,9 +78,13 @@ def collect(plan, workloads, cells, a):
     return {"quick": a.quick, "runs": a.runs, "seed": a.seed, "floors": floors, "rows": rows}
 
 
+def runtimes(row):
+    return {p: f["median"] for p, f in row["found"].items() if "median" in f and p != "threads"}
+
+
 def best_peer(row):
-    """The fastest other runtime, and how ramie's figure compares with it."""
-    medians = {p: f["median"] for p, f in row["found"].items() if "median" in f}
+    """The fastest other runtime, and how ramie's figure compares with it. Plain threads are a floor, not a runtime."""
+    medians = runtimes(row)
     ours = medians.pop("ramie", None)
     if not medians or ours is None:
         return None, None
@@ -95,7 +101,7 @@ def number(v):
 
 
 def times(v):
-    return f"{v:.0f}×" if v >= 9.95 else f"{v:.1f}×" if v >= 0.95 else f"{v:.2f}×"
+    return f"{v:.0f}×" if v >= 9.95 else f"{v:.1f}×" if v >= 1.05 else f"{v:.2f}×"
 
 
 def verdict(row):
@@ -126,7 +132,7 @@ def shown_peers(found):
 
 
 def fastest(row):
-    medians = {p: f["median"] for p, f in row["found"].items() if "median" in f}
+    medians = runtimes(row)
     return min(medians, key=medians.get, default=None)
 
 
