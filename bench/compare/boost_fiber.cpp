@@ -4,9 +4,8 @@
 //     list of the stacks that fibers left on it.
 //   - One worker is round robin, its default, except in fork-join: first in, first out makes that breadth first (10 GB
 //     for fib(30)), so there the program brings a last-in-first-out algorithm, as its customization guide shows.
-//   - Two workers are its work_stealing. In fork-join it may not suspend its threads, because a suspended one is not
-//   told
-//     of work that it could steal; between channels it may, because a spinning one only disturbs.
+//   - Two workers are its work_stealing. In fork-join it may not suspend its threads: nobody tells a suspended one of
+//     work that it could steal. Between channels it may: a spinning one only disturbs.
 //   - Its buffered_channel holds one less than its capacity, a power of two: capacity 1 is its 2.
 #include <atomic>
 #include <memory>

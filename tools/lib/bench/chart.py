@@ -10,7 +10,7 @@ import subprocess
 from html import escape
 
 from peers import ALL
-from report import best_peer, machine_line, number, shown_peers, times, versions_line
+from report import best_peer, machine_line, number, rounds_of, shown_peers, times, versions_line
 
 WIDTH, LEFT, RIGHT = 1080, 318, 792  # of the picture; of the plot
 OURS, BEST = 872, 1052  # right edges of the columns of figures
@@ -188,9 +188,7 @@ def svg(found):
     out.append(f'<rect x="{LEFT}" y="{HEAD}" width="{one - LEFT:.1f}" height="{bottom - HEAD}" class="faster"/>')
     out += draw_axis(axis, HEAD, bottom) + body
     m = found["machine"]
-    rounds = "one round" if found["runs"] == 1 else f"medians of {found['runs']} interleaved rounds"
-    rounds += ", small sizes (--quick)" if found["quick"] else ""
-    out.append(text(28, height - 34, f"{machine_line(found)}; {rounds}; {m['date']}, commit {m['commit']}", "soft small"))
+    out.append(text(28, height - 34, f"{machine_line(found)}; {rounds_of(found)}; {m['date']}, commit {m['commit']}", "soft small"))
     out.append(text(28, height - 17, versions_line(found), "soft small"))
     return "\n".join([*out, "</svg>"]) + "\n"
 

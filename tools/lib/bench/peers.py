@@ -35,7 +35,9 @@ def cargo_tool():
     return shutil.which("cargo") or (ours if os.access(ours, os.X_OK) else None)
 
 
-def compile_with(peer, command, **how):
+def compile_with(peer, program, command, **how):
+    if not os.path.exists(program):
+        print(f"    for {ALL[peer]}, too", flush=True)  # half a minute the first time
     done = subprocess.run(command, capture_output=True, text=True, **how)
     if done.returncode != 0:
         skip(peer, "it did not compile:\n" + "\n".join(done.stderr.splitlines()[-15:]))
@@ -50,7 +52,7 @@ def build_go(top, folder):
     env = dict(os.environ, GOPROXY="off", GOFLAGS="", GOTOOLCHAIN="local", CGO_ENABLED="1", CGO_CFLAGS="-O2",
                GOCACHE=os.path.join(folder, "go-cache"))
     source = os.path.join(top, "bench", "compare", "go")
-    return program if compile_with("go", [tool, "build", "-o", program, "."], cwd=source, env=env) else None
+    return program if compile_with("go", program, [tool, "build", "-o", program, "."], cwd=source, env=env) else None
 
 
 def build_tokio(top, folder):
@@ -67,9 +69,9 @@ def build_tokio(top, folder):
     with open(os.path.join(room, ".cargo", "config.toml"), "w", encoding="utf-8") as f:
         f.write(f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{CRATES}"\n')
     env = dict(os.environ, CARGO_TARGET_DIR=os.path.join(room, "target"), RUSTFLAGS="")
-    if compile_with("tokio", [tool, "build", "--release", "--offline", "--quiet"], cwd=room, env=env):
-        return os.path.join(room, "target", "release", "compare-tokio")
-    return None
+    program = os.path.join(env["CARGO_TARGET_DIR"], "release", "compare-tokio")
+    command = [tool, "build", "--release", "--offline", "--quiet"]
+    return program if compile_with("tokio", program, command, cwd=room, env=env) else None
 
 
 def build(top, wanted):

@@ -188,6 +188,11 @@ def versions_line(found):
     return ", ".join(f"{ALL[p]} {v}" if p != "threads" else v for p, v in found["versions"].items())
 
 
+def rounds_of(found):
+    rounds = "one round" if found["runs"] == 1 else f"medians of {found['runs']} interleaved rounds"
+    return rounds + (", small sizes (--quick)" if found["quick"] else "")
+
+
 def markdown(found):
     peers = shown_peers(found)
     m = found["machine"]
@@ -197,7 +202,7 @@ def markdown(found):
         f"Written by `tools/bench{' --quick' if found['quick'] else ''}`; {m['date']}, commit {m['commit']}.",
         f"{machine_line(found)}; {m['compiler']}.",
         f"{versions_line(found)}.",
-        f"Medians of {found['runs']} interleaved rounds (seed {found['seed']}); lower is better everywhere.",
+        f"{rounds_of(found)[0].upper()}{rounds_of(found)[1:]} (seed {found['seed']}); lower is better everywhere.",
         "",
         "![How much longer the others take](latest.svg)",
         "",
