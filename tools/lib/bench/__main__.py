@@ -80,9 +80,11 @@ def main():
     programs = peers.build(TOP, a.peers)
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
+    neighbours = machine.Neighbours()
     run.rounds(cells, a.runs, a.seed)
+    others = neighbours.share()
     found = report.collect(plan, chosen(plan, a), cells, a)
-    found["machine"] = machine.describe(TOP)
+    found["machine"] = {**machine.describe(TOP), "others_percent": others}
     found["versions"] = {p: peers.version(TOP, p) for p in programs if p in peers.ALL}
     print()
     print(report.terminal(found))

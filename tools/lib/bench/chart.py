@@ -10,7 +10,7 @@ import subprocess
 from html import escape
 
 from peers import ALL
-from report import best_peer, machine_line, number, rounds_of, shown_peers, times, versions_line
+from report import best_peer, machine_line, neighbours_line, number, rounds_of, shown_peers, times, versions_line
 
 WIDTH, LEFT, RIGHT = 1080, 318, 792  # of the picture; of the plot
 OURS, BEST = 872, 1052  # right edges of the columns of figures
@@ -190,6 +190,7 @@ def svg(found):
     m = found["machine"]
     out.append(text(28, height - 34, f"{machine_line(found)}; {rounds_of(found)}; {m['date']}, commit {m['commit']}", "soft small"))
     out.append(text(28, height - 17, versions_line(found), "soft small"))
+    out.append(text(WIDTH - 28, 42, neighbours_line(found), "end small worse"))
     return "\n".join([*out, "</svg>"]) + "\n"
 
 

@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import re
+import resource
 import subprocess
 
 
@@ -27,6 +28,28 @@ def available_gb():
     return int(first_match("/proc/meminfo", r"^MemAvailable:\s*(\d+)", "0")) / 2**20
 
 
+class Neighbours:
+    """How much of the machine's time went to somebody else between start and share(): processes that are not ours,
+    and the host that ran other machines. Figures of a run with busy neighbours are not to be trusted."""
+
+    def __init__(self):
+        self.start = self.now()
+
+    @staticmethod
+    def now():
+        """Seconds of processor time: all there was, busy or stolen, ours."""
+        fields = [int(n) for n in first_match("/proc/stat", r"^cpu +(.*)$", "0 0 0 0 0 0 0 0").split()]
+        tick = os.sysconf("SC_CLK_TCK")
+        idle = fields[3] + fields[4]
+        every = sum(fields[:8])
+        ours = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+        return every / tick, (every - idle) / tick, ours
+
+    def share(self):
+        every, busy, ours = (b - a for a, b in zip(self.start, self.now()))
+        return round(100 * max(0.0, busy - ours) / every) if every > 0 else 0
+
+
 def describe(top):
     changed = output("git", "status", "--porcelain", "--untracked-files=no", cwd=top)
     changed = [line for line in changed.splitlines() if "bench/results/" not in line]
@@ -37,7 +60,6 @@ def describe(top):
         "kernel": platform.release(),
         "system": first_match("/etc/os-release", r'^PRETTY_NAME="(.*)"$'),
         "compiler": output("g++", "--version").split("\n")[0],
-        "load": round(os.getloadavg()[0], 1),
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": (output("git", "rev-parse", "--short", "HEAD", cwd=top) or "unknown") + ("+" if changed else ""),
     }

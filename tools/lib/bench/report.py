@@ -165,6 +165,8 @@ def terminal(found):
     text.append("")
     text.append("Medians; × is a peer's figure over ramie's; ÷best is ramie's over the best peer's (under 1: ramie leads).")
     text.append("must and aim are scaled by this run's floors: ✓ aim reached, · must reached, ✗ not yet. w: workers.")
+    if neighbours_line(found):
+        text.append(paint(neighbours_line(found), "31"))
     return "\n".join(text)
 
 
@@ -182,6 +184,12 @@ def floor_line(found):
 def machine_line(found):
     m = found["machine"]
     return f"{m['cores']} cores of {m['processor']}, {m['system']}, kernel {m['kernel']}"
+
+
+def neighbours_line(found):
+    """A warning, if somebody else kept the machine busy."""
+    share = found["machine"]["others_percent"]
+    return f"Others took {share} % of the machine meanwhile: don't trust these figures." if share >= 10 else ""
 
 
 def versions_line(found):
@@ -203,6 +211,7 @@ def markdown(found):
         f"{machine_line(found)}; {m['compiler']}.",
         f"{versions_line(found)}.",
         f"{rounds_of(found)[0].upper()}{rounds_of(found)[1:]} (seed {found['seed']}); lower is better everywhere.",
+        *([f"**{neighbours_line(found)}**"] if neighbours_line(found) else []),
         "",
         "![How much longer the others take](latest.svg)",
         "",
