@@ -1,0 +1,3 @@
+module compare
+
+go 1.19

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Runs ramie and its peers side by side and compares them. tools/bench installs, builds and starts this."""
+import argparse
+import json
+import os
+import random
+import sys
+
+import chart
+import machine
+import peers
+import report
+import run
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+RESULTS = os.path.join(TOP, "bench", "results")
+
+
+def positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number
+
+
+def arguments(plan):
+    names = ", ".join(w["name"] for w in plan["workloads"])
+    parser = argparse.ArgumentParser(
+        prog="tools/bench",
+        description="Runs ramie and its peers side by side, interleaved in rounds, and compares their medians. "
+        "Writes bench/results/latest.json, .md and .svg.",
+        epilog=f"workloads: {names}; peers: {', '.join(peers.ALL)}",
+    )
+    parser.add_argument("workload", nargs="*", help="which workloads (default: all)")
+    parser.add_argument("--peers", metavar="A,B", help="which programs, ramie always among them (default: all)")
+    parser.add_argument("--runs", type=positive, metavar="N", help="rounds (default: 5, with --quick 3)")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: done in 3 minutes")
+    parser.add_argument("--seed", type=int, help="of the order in which programs run")
+    parser.add_argument("--no-install", action="store_true", help="use what is here")
+    parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
+    a = parser.parse_args()
+    known = [w["name"] for w in plan["workloads"]]
+    for name in a.workload:
+        if name not in known:
+            parser.error(f"no workload '{name}'; there are: {names}")
+    a.peers = list(peers.ALL) if a.peers is None else [p for p in a.peers.split(",") if p]
+    for name in a.peers:
+        if name not in peers.ALL:
+            parser.error(f"no peer '{name}'; there are: {', '.join(peers.ALL)}")
+    a.peers = [p for p in peers.ALL if p == "ramie" or p in a.peers]
+    a.runs = a.runs or (3 if a.quick else 5)
+    a.seed = random.randrange(10**6) if a.seed is None else a.seed
+    return a
+
+
+def chosen(plan, a):
+    """The workloads of this run, with the sizes and titles that it uses."""
+    found = []
+    for w in plan["workloads"]:
+        if a.workload and w["name"] not in a.workload:
+            continue
+        if a.quick and w.get("full_only") and w["name"] not in a.workload:
+            continue
+        found.append(w)
+    return found
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def main():
+    with open(os.path.join(TOP, "bench", "compare", "workloads.json"), encoding="utf-8") as f:
+        plan = json.load(f)
+    a = arguments(plan)
+    if a.plan:
+        print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\"")
+        return 0
+    programs = peers.build(TOP, a.peers)
+    cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
+    print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
+    neighbours = machine.Neighbours()
+    run.rounds(cells, a.runs, a.seed)
+    others = neighbours.share()
+    found = report.collect(plan, chosen(plan, a), cells, a)
+    found["machine"] = {**machine.describe(TOP), "others_percent": others}
+    found["versions"] = {p: peers.version(TOP, p) for p in programs if p in peers.ALL}
+    print()
+    print(report.terminal(found))
+    os.makedirs(RESULTS, exist_ok=True)
+    write(os.path.join(RESULTS, "latest.json"), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write(os.path.join(RESULTS, "latest.md"), report.markdown(found))
+    write(os.path.join(RESULTS, "latest.svg"), chart.svg(found))
+    chart.png(os.path.join(RESULTS, "latest.svg"))
+    print("\nbench/results/latest.json, latest.md and latest.svg are written")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("\ninterrupted: nothing is written", file=sys.stderr)
+        sys.exit(130)

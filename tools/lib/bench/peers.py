@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSL-1.0
+"""The programs: where they are, how those that meson does not know are built, which versions they are."""
+import glob
+import os
+import re
+import shutil
+import subprocess
+
+from machine import first_match, output
+
+# name: what people call it
+ALL = {
+    "ramie": "ramie",
+    "boost": "Boost.Fiber",
+    "go": "Go",
+    "tokio": "Tokio",
+    "tbb": "oneTBB",
+    "threads": "threads",
+}
+CRATES = "/usr/share/cargo/registry"  # where Debian's librust-…-dev packages put their sources
+
+
+def skip(peer, why):
+    print(f"    without {ALL[peer]}: {why}")
+
+
+def go_tool():
+    found = [g for g in [shutil.which("go"), *glob.glob("/usr/lib/go-*/bin/go")] if g]
+    number = lambda g: [int(n) for n in re.findall(r"\d+", output(g, "version").split(" linux")[0])[:3]]
+    return max(found, key=number, default=None)
+
+
+def cargo_tool():
+    ours = os.path.expanduser("~/.cargo/bin/cargo")
+    return shutil.which("cargo") or (ours if os.access(ours, os.X_OK) else None)
+
+
+def compile_with(peer, program, command, **how):
+    if not os.path.exists(program):
+        print(f"    for {ALL[peer]}, too", flush=True)  # half a minute the first time
+    done = subprocess.run(command, capture_output=True, text=True, **how)
+    if done.returncode != 0:
+        skip(peer, "it did not compile:\n" + "\n".join(done.stderr.splitlines()[-15:]))
+    return done.returncode == 0
+
+
+def build_go(top, folder):
+    tool = go_tool()
+    if tool is None:
+        return skip("go", "no go here")
+    program = os.path.join(folder, "compare-go")
+    env = dict(os.environ, GOPROXY="off", GOFLAGS="", GOTOOLCHAIN="local", CGO_ENABLED="1", CGO_CFLAGS="-O2",
+               GOCACHE=os.path.join(folder, "go-cache"))
+    source = os.path.join(top, "bench", "compare", "go")
+    return program if compile_with("go", program, [tool, "build", "-o", program, "."], cwd=source, env=env) else None
+
+
+def build_tokio(top, folder):
+    tool = cargo_tool()
+    if tool is None or not glob.glob(CRATES + "/tokio-1*"):
+        return skip("tokio", "no cargo here" if tool is None else "no librust-tokio-dev here")
+    room = os.path.join(folder, "tokio")  # a package of links, so that cargo writes nothing into the tree
+    os.makedirs(os.path.join(room, ".cargo"), exist_ok=True)
+    for name in ("Cargo.toml", "src"):
+        link = os.path.join(room, name)
+        if os.path.lexists(link):
+            os.remove(link)
+        os.symlink(os.path.join(top, "bench", "compare", "tokio", name), link)
+    with open(os.path.join(room, ".cargo", "config.toml"), "w", encoding="utf-8") as f:
+        f.write(f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{CRATES}"\n')
+    env = dict(os.environ, CARGO_TARGET_DIR=os.path.join(room, "target"), RUSTFLAGS="")
+    program = os.path.join(env["CARGO_TARGET_DIR"], "release", "compare-tokio")
+    command = [tool, "build", "--release", "--offline", "--quiet"]
+    return program if compile_with("tokio", program, command, cwd=room, env=env) else None
+
+
+def build(top, wanted):
+    """Builds what can be built. Returns {name: program}, the floors among them."""
+    folder = os.path.join(top, "build-bench")
+    programs = {}
+    for name in ["floors", *wanted]:
+        if name == "go":
+            program = build_go(top, folder)
+        elif name == "tokio":
+            program = build_tokio(top, folder)
+        else:
+            program = os.path.join(folder, "bench", "compare-" + name)
+            if not os.path.exists(program):
+                program = skip(name, "its library is not here")
+        if program is not None:
+            programs[name] = program
+    return programs
+
+
+def version(top, peer):
+    if peer == "ramie":
+        return first_match(os.path.join(top, "meson.build"), r"version: '([^']*)'")
+    if peer == "boost":
+        return first_match("/usr/include/boost/version.hpp", r'BOOST_LIB_VERSION "(.*)"').replace("_", ".")
+    if peer == "go":
+        return output(go_tool(), "version").split(" ")[2].removeprefix("go")
+    if peer == "tokio":
+        lock = os.path.join(top, "build-bench", "tokio", "Cargo.lock")
+        rust = output(cargo_tool(), "--version").split(" ")
+        return first_match(lock, r'name = "tokio"\nversion = "(.*)"') + f" (cargo {rust[1]})"
+    if peer == "tbb":
+        header = "/usr/include/oneapi/tbb/version.h"
+        return ".".join(first_match(header, rf"define TBB_VERSION_{part} (\d+)") for part in ("MAJOR", "MINOR"))
+    return output("getconf", "GNU_LIBC_VERSION")

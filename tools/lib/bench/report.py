@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Medians and ratios of a run, and the tables that show them."""
+import statistics
+import sys
+
+from peers import ALL
+
+
+def quartiles(values):
+    if len(values) < 2:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
+
+
+def measured(values, failure):
+    if not values:
+        return {"failure": failure or "nothing measured"}
+    low, high = quartiles(values)
+    found = {"median": statistics.median(values), "low": low, "high": high, "samples": values}
+    if failure:
+        found["failure"] = failure
+    return found
+
+
+def take(sample, what):
+    return sample["value"] if what is None else sample["extra"][what]
+
+
+def scale_of(row, reference, floors):
+    """What this machine's floors make of a goal that was told for the reference's."""
+    known = lambda run: "median" in floors[run]
+    if "path" in row and known("switch") and known("rmw"):
+        s, r = row["path"]["switches"], row["path"]["rmws"]
+        here = s * floors["switch"]["median"] + r * floors["rmw"]["median"]
+        return here / (s * reference["switch"] + r * reference["rmw"])
+    if "floor" in row and known(row["floor"]["run"]):
+        return floors[row["floor"]["run"]]["median"] / row["floor"]["reference"]
+    return 1.0
+
+
+def goals_of(row, workers, scale, quick):
+    if quick and row.get("full_goal"):
+        return {}
+    return {g: row[g][str(workers)] * scale for g in ("must", "aim") if str(workers) in row.get(g, {})}
+
+
+def collect(plan, workloads, cells, a):
+    """Everything that is known after a run, ready for JSON."""
+    by = {(c.workload, c.workers, c.peer): c for c in cells}
+    floors = {}
+    for f in plan["floors"]:
+        cell = by[f["run"], 1, "floors"]
+        unit = cell.samples[0]["unit"].replace("us", "µs") if cell.samples else ""
+        floors[f["run"]] = {
+            "title": f["title"],
+            "unit": unit,
+            **measured([s["value"] for s in cell.samples], cell.failure),
+        }
+    rows = []
+    for w in workloads:
+        for workers in w["workers"]:
+            for row in w["rows"]:
+                found = {}
+                for peer in ALL:
+                    cell = by.get((w["name"], workers, peer))
+                    if cell is not None:
+                        found[peer] = measured([take(s, row.get("take")) for s in cell.samples], cell.failure)
+                rows.append({
+                    "workload": w["name"],
+                    "workers": workers,
+                    "title": row.get("quick_title", row["title"]) if a.quick else row["title"],
+                    "unit": row["unit"],
+                    "chart": row.get("chart", True),
+                    **goals_of(row, workers, scale_of(row, plan["reference"], floors), a.quick),
+                    "found": found,
+                })
+    return {"quick": a.quick, "runs": a.runs, "seed": a.seed, "floors": floors, "rows": rows}
+
+
+def runtimes(row):
+    return {p: f["median"] for p, f in row["found"].items() if "median" in f and p != "threads"}
+
+
+def best_peer(row):
+    """The fastest other runtime, and how ramie's figure compares with it. Plain threads are a floor, not a runtime."""
+    medians = runtimes(row)
+    ours = medians.pop("ramie", None)
+    if not medians or ours is None:
+        return None, None
+    best = min(medians, key=medians.get)
+    return best, ours / max(medians[best], 1e-9)
+
+
+def number(v):
+    if v >= 99_950:
+        return f"{v / 1000:.0f}k"
+    if v >= 99.95:
+        return f"{v:.0f}"
+    return f"{v:.1f}" if v >= 9.995 else f"{v:.2f}"
+
+
+def times(v):
+    return f"{v:.0f}×" if v >= 9.95 else f"{v:.1f}×" if v >= 1.05 else f"{v:.2f}×"
+
+
+def verdict(row):
+    """(mark, colour) for what ramie reached: ✓ its aim, · its must, ✗ neither."""
+    ours = row["found"].get("ramie", {}).get("median")
+    if ours is None or "must" not in row:
+        return " ", ""
+    return ("✓", "32") if ours <= row["aim"] else ("·", "33") if ours <= row["must"] else ("✗", "31")
+
+
+def cell_text(row, peer):
+    """The median and how it compares with ramie's, or why there is none."""
+    found = row["found"].get(peer)
+    if found is None:
+        return ""
+    if "median" not in found:
+        return "failed"
+    mark = "!" if "failure" in found else ""
+    if peer == "ramie":
+        spread = (found["high"] - found["low"]) / 2 / max(found["median"], 1e-9)
+        return f"{number(found['median'])}{mark} ±{100 * spread:.0f}%"
+    ours = row["found"].get("ramie", {}).get("median")
+    return number(found["median"]) + mark + (f" {times(found['median'] / ours)}" if ours else "")
+
+
+def shown_peers(found):
+    return [p for p in ALL if any(p in r["found"] for r in found["rows"])]
+
+
+def fastest(row):
+    medians = runtimes(row)
+    return min(medians, key=medians.get, default=None)
+
+
+def lines_of(found):
+    """Rows of texts for both tables: title, workers, a cell for each peer, ratio, goals, and the row itself."""
+    for row in found["rows"]:
+        _, ratio = best_peer(row)
+        yield (
+            [f"{row['title']}, {row['unit']}", str(row["workers"])],
+            {p: cell_text(row, p) for p in shown_peers(found)},
+            ["" if ratio is None else f"{ratio:.2f}"] + [number(row[g]) if g in row else "" for g in ("must", "aim")],
+            row,
+        )
+
+
+def terminal(found):
+    colours = sys.stdout.isatty()
+    paint = lambda text, code: f"\033[{code}m{text}\033[0m" if colours and code else text
+    peers = shown_peers(found)
+    lines = list(lines_of(found))
+    wide = max([len(front[0]) for front, *_ in lines] + [9])
+    widths = {p: max([len(cells[p]) for _, cells, *_ in lines] + [len(ALL[p])]) for p in peers}
+    text = [floor_line(found), ""]
+    head = f"{'':{wide}} w  " + "  ".join(f"{ALL[p]:>{widths[p]}}" for p in peers)
+    text.append(paint(head + "   ÷best     must      aim", "1"))
+    for front, cells, back, row in lines:
+        best, (mark, colour) = fastest(row), verdict(row)
+        middle = "  ".join(paint(f"{cells[p]:>{widths[p]}}", "1;32" if p == best else "") for p in peers)
+        text.append(f"{front[0]:{wide}} {front[1]}  {middle}  {back[0]:>6}  {back[1]:>7}  {back[2]:>7} {paint(mark, colour)}")
+    text.append("")
+    text.append("Medians; × is a peer's figure over ramie's; ÷best is ramie's over the best peer's (under 1: ramie leads).")
+    text.append("must and aim are scaled by this run's floors: ✓ aim reached, · must reached, ✗ not yet. w: workers.")
+    if neighbours_line(found):
+        text.append(paint(neighbours_line(found), "31"))
+    return "\n".join(text)
+
+
+def floor_line(found):
+    told = [f"{f['title']} {number(f['median'])} {f['unit']}" for f in found["floors"].values() if "median" in f]
+    lines, line = [], ""
+    for t in told:
+        if line and len(line) + len(t) > 110:
+            lines.append(line)
+            line = ""
+        line += (" · " if line else "") + t
+    return "\n".join([*lines, line])
+
+
+def machine_line(found):
+    m = found["machine"]
+    return f"{m['cores']} cores of {m['processor']}, {m['system']}, kernel {m['kernel']}"
+
+
+def neighbours_line(found):
+    """A warning, if somebody else kept the machine busy."""
+    share = found["machine"]["others_percent"]
+    return f"Others took {share} % of the machine meanwhile: don't trust these figures." if share >= 10 else ""
+
+
+def versions_line(found):
+    return ", ".join(f"{ALL[p]} {v}" if p != "threads" else v for p, v in found["versions"].items())
+
+
+def rounds_of(found):
+    rounds = "one round" if found["runs"] == 1 else f"medians of {found['runs']} interleaved rounds"
+    return rounds + (", small sizes (--quick)" if found["quick"] else "")
+
+
+def markdown(found):
+    peers = shown_peers(found)
+    m = found["machine"]
+    text = [
+        "# ramie and its peers",
+        "",
+        f"Written by `tools/bench{' --quick' if found['quick'] else ''}`; {m['date']}, commit {m['commit']}.",
+        f"{machine_line(found)}; {m['compiler']}.",
+        f"{versions_line(found)}.",
+        f"{rounds_of(found)[0].upper()}{rounds_of(found)[1:]} (seed {found['seed']}); lower is better everywhere.",
+        *([f"**{neighbours_line(found)}**"] if neighbours_line(found) else []),
+        "",
+        "![How much longer the others take](latest.svg)",
+        "",
+        "| | w | " + " | ".join(ALL[p] for p in peers) + " | ÷ best peer | must | aim | |",
+        "|---|---|" + "---:|" * (len(peers) + 3) + "---|",
+    ]
+    for front, cells, back, row in lines_of(found):
+        best = fastest(row)
+        middle = [f"**{cells[p]}**" if p == best else cells[p] for p in peers]
+        text.append("| " + " | ".join([*front, *middle, *back, verdict(row)[0].strip()]) + " |")
+    text += [
+        "",
+        "× is a peer's figure over ramie's; ± half the distance of ramie's quartiles; bold the best. w: workers. must and aim "
+        "are the project's goals, scaled by the floors of this run: ✓ aim reached, · must reached, ✗ not yet.",
+        "",
+        "| floor | median | |",
+        "|---|---:|---|",
+    ]
+    text += [f"| {f['title']} | {number(f['median'])} | {f['unit']} |" for f in found["floors"].values() if "median" in f]
+    failures = [
+        f"- {ALL[p]}, {r['title']}, {r['workers']} workers: {f['failure']}"
+        for r in found["rows"] for p, f in r["found"].items() if "failure" in f
+    ]
+    if failures:
+        text += ["", "Failed:", "", *failures]
+    return "\n".join(text) + "\n"
