@@ -114,6 +114,7 @@ worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
   stolen += o.stolen;
   migrations += o.migrations;
   times_parked += o.times_parked;
+  naps += o.naps;
   cancel_redelivered += o.cancel_redelivered;
   return *this;
 }

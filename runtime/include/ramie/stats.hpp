@@ -28,6 +28,7 @@ struct worker_stats {
   std::uint64_t stolen = 0;              // fibers taken by them
   std::uint64_t migrations = 0;          // resumed on another worker than last (counted in chaos mode)
   std::uint64_t times_parked = 0;        // times this worker slept
+  std::uint64_t naps = 0;                // times it rested because what it stole was not worth it
   std::uint64_t cancel_redelivered = 0;  // `cancelled` delivered to a fiber that had swallowed it
 
   worker_stats& operator+=(const worker_stats& other) noexcept;

@@ -71,10 +71,32 @@ fiber* scheduler::steal_somewhere(worker& w) noexcept {
 }
 
 fiber* scheduler::search(worker& w) noexcept {
-  fiber* const f = steal_somewhere(w);
-  if (f == nullptr) return take_from_injection(w);
-  w.count.polls.add(1);
+  fiber* f = steal_somewhere(w);
+  if (f == nullptr) {
+    f = take_from_injection(w);
+  } else {
+    w.count.polls.add(1);
+  }
+  if (f != nullptr) w.appetite.took(w.ring.size() + 1, platform::steady_clock::instance().now());
   return f;
+}
+
+std::uint64_t scheduler::polls_of_others(const worker& w) const noexcept {
+  std::uint64_t sum = 0;
+  for (const auto& other : workers) sum += other.get() == &w ? 0 : other->count.polls.get();
+  return sum;
+}
+
+// What the worker brought home last may have been crumbs: see thrift.hpp. Those who rely on its search can't be let
+// down: what they queued is theirs to run, or found after the nap.
+void scheduler::nap_after_crumbs(worker& w) noexcept {
+  const auto nap = w.appetite.judge();
+  if (nap == platform::nanoseconds{0}) return;
+  if (w.searching.get()) (void)idle.leave_search();
+  w.searching.set(false);
+  w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
+  w.count.naps.add(1);
+  (void)w.parker.park_until(platform::steady_clock::instance().now() + nap);
 }
 
 fiber* scheduler::worker_next(worker& w) noexcept {
@@ -84,6 +106,10 @@ fiber* scheduler::worker_next(worker& w) noexcept {
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
     if (f == nullptr && (!w.ring.empty() || !w.newest.empty())) continue;
+    if (f == nullptr && w.appetite.is_back() && w.appetite.back(platform::steady_clock::instance().now())) {
+      nap_after_crumbs(w);
+      continue;
+    }
     if (f == nullptr) {
       w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
       if (!w.searching.get()) w.searching.set(idle.try_become_searcher(live.load(std::memory_order_relaxed)));
@@ -96,6 +122,10 @@ fiber* scheduler::worker_next(worker& w) noexcept {
       found_work(w);
       return f;
     }
+    if (!chaotic && w.appetite.not_needed(polls_of_others(w))) {
+      nap_after_crumbs(w);
+      continue;
+    }
     if (may_retire()) {
       drain(w);
       return nullptr;
@@ -106,6 +136,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
 
 // The worker is about to run user code.
 void scheduler::found_work(worker& w) noexcept {
+  w.appetite.found_something();
   if (w.searching.get()) {
     w.searching.set(false);
     // The last searcher looks again: an entry whose producer relied on it must not be left behind.
@@ -157,8 +188,9 @@ void scheduler::sleep(worker& w) noexcept {
   }
   if (!needed || !idle.cancel_sleep(w.index)) {
     w.count.times_parked.add(1);
+    w.appetite.sleeps();
     w.parker.park();
-    (void)idle.cancel_sleep(w.index);  // woken without a claim (shutdown): count itself out
+    if (!idle.cancel_sleep(w.index)) w.appetite.called();  // else without a claim (shutdown): count itself out
   }
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.join_patience.set(target_global_latency);

@@ -169,6 +169,8 @@ class scheduler {
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
   [[nodiscard]] fiber* steal_in_chaos(worker& w) noexcept;
   [[nodiscard]] fiber* search(worker& w) noexcept;
+  void nap_after_crumbs(worker& w) noexcept;
+  [[nodiscard]] std::uint64_t polls_of_others(const worker& w) const noexcept;
   void put_in_chaos(worker& w, fiber& f) noexcept;
   void put_woken_in_chaos(worker& w, fiber& f) noexcept;
   [[nodiscard]] std::uint32_t budget_in_chaos(worker& w) noexcept;

@@ -35,6 +35,7 @@
 #include "deque.hpp"
 #include "lifo_slot.hpp"
 #include "pace.hpp"
+#include "thrift.hpp"
 
 namespace ramie::detail {
 
@@ -117,6 +118,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<std::uint32_t> lifo_polls{0};                 // in a row, since the ring's oldest had a turn
   platform::owned<std::uint32_t> fresh_polls{0};                // the same, of fibers that started before older ones
   platform::owned<std::uint32_t> vain_polls{0};
+  thrift appetite;
   pace tempo;
   frame_cache frames;
   platform::owned<platform::stack_block*> spares{nullptr};  // default class, ready to be switched to

@@ -18,8 +18,8 @@
 //          granted = nobody       (release)    2. wait a little for granted == nobody    (acquire)
 //       2. inside[me] = false     (release)    3. wait until not inside[former]
 //
-// So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line; whoever
-// got it that way is granted it at once.
+// So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line;
+// whoever got it that way is granted it at once.
 //
 // Not both get in: a party that did not see the revocation in 3 was inside before the heavy fence, and is waited for;
 // one that comes later sees it. Grants are made and revoked only under the spin lock, and whoever holds that has
@@ -143,7 +143,9 @@ class biased_lock {
   RAMIE_ALWAYS_INLINE void consider_letting_go() noexcept {
     if (lease_left_ == 0 || --lease_left_ == 0) let_go();
   }
-  RAMIE_ALWAYS_INLINE void let_go() noexcept { granted_.store(0, std::memory_order_release); }  // pairs with ask
+  RAMIE_ALWAYS_INLINE void let_go() noexcept {
+    granted_.store(0, std::memory_order_release);
+  }  // pairs with ask
   [[noreturn]] static void taken_twice() noexcept;
 
   atomic<std::uint64_t> granted_{0};  // an id; 0: nobody

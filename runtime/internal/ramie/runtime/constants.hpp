@@ -41,6 +41,17 @@ inline constexpr double ewma_alpha = 0.1;
 inline constexpr std::uint32_t min_global_interval = 8;
 inline constexpr std::uint32_t max_global_interval = 255;
 
+// Thieves that bring home crumbs: fibers that take less time than moving them to another processor does. After enough of
+// them to be sure a worker naps before it searches again: twice as long each time.
+#if defined(RAMIE_MODEL)
+inline constexpr std::uint32_t telling_loot = ~0u;  // never
+#else
+inline constexpr std::uint32_t telling_loot = 4;
+#endif
+inline constexpr std::chrono::nanoseconds crumb = 1us;
+inline constexpr std::chrono::nanoseconds shortest_nap = 64us;
+inline constexpr std::chrono::nanoseconds longest_nap = 1ms;
+
 // Workers. The pool may grow to twice the configured number while workers are stalled.
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;
