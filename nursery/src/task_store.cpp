@@ -54,13 +54,7 @@ void* task_store::allocate_slowly(unsigned size_class, std::uint64_t ended) {
     });
   }
   if (shelf.free == nullptr) add_run(size_class);
-  if (free_block* const found = shelf.free) {
-    shelf.free = found->next();
-    return found;
-  }
-  void* const at = shelf.bump;
-  shelf.bump += bytes_of(size_class);
-  return at;
+  return allocate_quickly(size_class);
 }
 
 void task_store::add_run(unsigned size_class) {
@@ -105,6 +99,7 @@ void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::u
   if (solos_ != nullptr) solos_->previous = s;
   solos_ = s;
   ++solo_count_;
+  grown_ = true;
   s->record().type.store(nullptr, std::memory_order_relaxed);
   return memory + offset;
 }
@@ -120,22 +115,20 @@ void task_store::free_solo(task_record& task) noexcept {
 void task_store::clear_slowly(bool results) noexcept {
   if (results) for_each([](task_record& task) { destroy_result(task); });
   while (solos_ != nullptr) free_solo(solos_->record());
-  if (grown_) {
-    for (unsigned c = 0; c < class_count; ++c) {
-      while (run* const r = shelves_[c].runs) {
-        shelves_[c].runs = r->older;
-        if (r == &first_small_ || r == &first_medium_) continue;
-        if (r->huge) {
-          platform::give_huge_page(r);
-        } else if (r->bytes == first_run_bytes && spare_ == nullptr) {
-          spare_ = r;
-        } else {
-          ::operator delete(r, std::align_val_t(alignof(run)));
-        }
+  for (unsigned c = 0; c < class_count; ++c) {
+    while (run* const r = shelves_[c].runs) {
+      shelves_[c].runs = r->older;
+      if (r == &first_small_ || r == &first_medium_) continue;
+      if (r->huge) {
+        platform::give_huge_page(r);
+      } else if (r->bytes == first_run_bytes && spare_ == nullptr) {
+        spare_ = r;
+      } else {
+        ::operator delete(r, std::align_val_t(alignof(run)));
       }
     }
-    grown_ = false;
   }
+  grown_ = false;
   solo_ended_at_last_look_ = 0;
   forget_all();
 }

@@ -80,7 +80,7 @@ MUTANTS = [
     ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
                                     "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
      ["join_and_end"]),
-    ("joining is not announced", LIVE, [("const auto fold = 2 * local_.get() + 1;", "const auto fold = 2 * local_.get();"),
+    ("joining is not announced", LIVE, [("const auto fold = 2 * local() + 1;", "const auto fold = 2 * local();"),
                                         ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
     ("the joiner does not wait for the teller", LIVE, [
         ("    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),

@@ -50,6 +50,17 @@ class deque {
       push_full(item, overflow);
   }
 
+  // The same; false, and nothing has happened, if it is full.
+  [[nodiscard]] bool try_push(T* item) noexcept {
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
+    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
+      return false;
+    slot(tail).store(item, std::memory_order_relaxed);
+    tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
+    return true;
+  }
+
   // Owner only; the ring must have room for `count` more. Publishes them in one step.
   void push_batch(T* const* items, std::uint32_t count) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
@@ -167,16 +178,6 @@ class deque {
   };
 
   platform::atomic<T*>& slot(std::uint16_t index) noexcept { return slots_[index % capacity]; }
-
-  [[nodiscard]] bool try_push(T* item) noexcept {
-    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
-    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
-    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
-      return false;
-    slot(tail).store(item, std::memory_order_relaxed);
-    tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
-    return true;
-  }
 
   template <class Overflow>
   [[gnu::noinline]] void push_full(T* item, Overflow& overflow) noexcept {

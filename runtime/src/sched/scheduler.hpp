@@ -92,6 +92,11 @@ class scheduler {
   [[nodiscard]] fiber* take_young_elsewhere(worker& w) noexcept;
   // Calls an unstarted fiber above `joiner` on the same stack. Returns the worker of the moment.
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
+  struct taken_in_join {
+    fiber* f;
+    bool turn_of_others;
+  };
+  [[nodiscard]] taken_in_join take_otherwise_in_join(worker& w) noexcept;
   [[nodiscard]] fiber* whose_turn_in_join(worker& w) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------
