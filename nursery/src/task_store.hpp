@@ -8,7 +8,8 @@
 // ever needs no more memory than its live tasks do, times a small factor.
 //
 // Blocks have one of four sizes; larger or over-aligned ones come from the heap one by one ("solo") and go back there.
-// The first few small blocks are part of the store. One fiber or thread at a time.
+// The first few small blocks are part of the store; runs of middling size are kept with the worker when their nursery
+// ends. One fiber or thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -151,6 +152,8 @@ class task_store {
   [[nodiscard]] void* allocate_slowly(unsigned size_class, std::uint64_t ended);
   void free_solo(task_record& task) noexcept;
   void add_run(unsigned size_class);
+  [[nodiscard]] static void* take_run(std::size_t bytes);
+  static void give_run(run* r) noexcept;
   void clear_slowly(bool results) noexcept;
   void forget_all() noexcept;
 

@@ -116,7 +116,7 @@ MUTANTS = [
     ("a sleeper that can't be found", IDLE, [("if ((before & mask) != 0) {", "if ((before & mask) == 0) {")], ["nobody_sleeps_on_work"]),
     ("a token that comes while parking is lost", PARKER, [("  if (announce()) return;\n  while", "  (void)announce();\n  state_.store(parked);\n  while")], ["parker_tokens"]),
     ("two tokens are two", PARKER, [("state_.exchange(notified, std::memory_order_release) == parked", "state_.fetch_add(1) == parked")], ["parker_tokens"]),
-    ("a batch that forgets its end", INJECTION, [("    last_ = items[count - 1];\n", "    last_ = items[0];\n")], ["injection"]),
+    ("a batch over what is there", INJECTION, [("at(first_ + length + i) = items[i];", "at(first_ + i) = items[i];")], ["injection"]),
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
     # The whole runtime under the explorer.
     ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], "programs"),

@@ -151,7 +151,7 @@ class scheduler {
   platform::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::stack_pool stacks;
-  frame_pool frames{this};
+  frame_pool frames{this, [](scheduler& s, std::size_t all) { s.injection.reserve(all); }};
   std::vector<std::unique_ptr<worker>> workers;
   platform::mutex cancel_mutex;  // one sweep at a time
   platform::mutex link_mutex;    // one scope at a time links itself to its ancestors

@@ -26,7 +26,7 @@ class alignas(frame_bytes) fiber : public fiber_face {
  public:
   fiber_word word;
   platform::atomic<std::uint64_t> wait_ticket{0};          // bumped per publication, kept when the frame is recycled
-  platform::owned<fiber*> next{nullptr};                   // in the injection queue, or in a pool
+  platform::owned<fiber*> next{nullptr};                   // in a pool
   platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves its first one, and in the pool
   const fiber_ops* ops = nullptr;
   fiber_record* record = nullptr;

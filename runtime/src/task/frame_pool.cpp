@@ -21,6 +21,7 @@ frame_pool::slab* frame_pool::room_for_slab() {
 void frame_pool::grow() {
   const std::size_t most = made_ + frames_per_slab;  // every frame given back alone
   if (batches_.capacity() < most) batches_.reserve(std::max(most, 2 * batches_.capacity()));
+  if (announce_ != nullptr) announce_(*owner_, most);
   slab* const fresh = room_for_slab();
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {

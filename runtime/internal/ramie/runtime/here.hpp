@@ -42,6 +42,7 @@ struct worker_desk {
   platform::owned<std::uint32_t> budget{0};  // operations without a wait before somebody else has a turn (budget.hpp)
   platform::owned<std::uint64_t> dice{0};    // for random choices; never 0 on a worker
   shelf nurseries;
+  shelf memory;  // for tasks
 };
 
 }  // namespace ramie::detail
