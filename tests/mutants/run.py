@@ -64,10 +64,10 @@ MUTANTS = [
         ("        return wake_result::deferred;", "        return wake_result::must_enqueue;")], ["one_wait_two_workers"]),
     ("two claims on one wait", STATE, [("seen.state() == lifecycle::parking && !seen.has(word_view::claimed)", "seen.state() == lifecycle::parking")],
      ["one_wait_two_workers"]),
-    ("young pop without a tag", DEQUE, [("return {steal(), real(), tag() + 1}; }", "return {steal(), real(), tag()}; }")], ["ring_ends"]),
+    ("young pop without a tag", DEQUE, [("return head_view(bits_ + (std::uint64_t{1} << 32)); }", "return head_view(bits_); }")], ["ring_ends"]),
     ("tag before the tail", DEQUE, [
         ("    tail_.store(lowered, std::memory_order_release);  // before the RMW below\n", ""),
-        ("        return slot(lowered).load(std::memory_order_relaxed);", "        tail_.store(lowered);\n        return slot(lowered).load(std::memory_order_relaxed);"),
+        ("    return slot(lowered).load(std::memory_order_relaxed);", "    tail_.store(lowered);\n    return slot(lowered).load(std::memory_order_relaxed);"),
     ], ["ring_ends"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
