@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "core.hpp"
 
-#include <cstring>
 #include <new>
 #include <utility>
 
 namespace ramie::detail {
-
-namespace {
-
-// The usual sizes by one or two instructions.
-RAMIE_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
-  if (size == 8) {
-    std::memcpy(to, from, 8);
-  } else if (size == 4) {
-    std::memcpy(to, from, 4);
-  } else {
-    std::memcpy(to, from, size);
-  }
-}
-
-}  // namespace
-
-void will_tell::tell_all() noexcept {
-  if (at_ != nullptr) reach(channel_moment::will_complete, *at_);
-  for (waiter* node = first_; node != nullptr;) {
-    waiter* const next = node->next;
-    complete(*node->who);  // the node is gone after this
-    node = next;
-  }
-}
 
 void element_ring::push(void* from) {
   char* const slot = slots_ + after(head_, count()) * size_;
@@ -65,28 +40,6 @@ channel_core::~channel_core() {
   if (void* const block = behind_.memory()) ::operator delete(block, std::align_val_t(ops_.alignment));
 }
 
-void channel_core::hand_over(void* to, void* from) const {
-  if (ops_.store == nullptr) {
-    copy_bytes(to, from, ops_.size);
-  } else {
-    ops_.deliver(to, from);
-  }
-}
-
-// Claims the first of the partners, moves the element from or to its variable, and will tell it. C5 if the move throws.
-bool channel_core::meet(wait_list& partners, void* mine, will_tell& later) {
-  auto* const node = static_cast<channel_waiter*>(partners.claim_first());
-  if (node == nullptr) return false;
-  later.add(*node);
-  if (node->sends) {
-    hand_over(mine, node->element);
-  } else {
-    hand_over(node->element, mine);
-  }
-  node->settle(meeting::done);
-  return true;
-}
-
 // There is room: waiting senders move up.
 void channel_core::refill(will_tell& later) noexcept {
   while (!senders_.empty() && !buffer_.full()) {
@@ -101,45 +54,35 @@ void channel_core::refill(will_tell& later) noexcept {
   }
 }
 
-meeting channel_core::try_send(void* element, will_tell& later) {
-  if (closed_.load(std::memory_order_relaxed)) [[unlikely]]
-    return meeting::closed;
-  if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;
-  if (buffer_.full()) return meeting::none;
-  buffer_.push(element);
-  return meeting::done;
-}
-
-meeting channel_core::try_recv(void* to, will_tell& later) {
-  if (buffer_.count() != 0) [[likely]] {
-    buffer_.pop(to);
-    if (!senders_.empty()) refill(later);
-    return meeting::done;
-  }
-  if (behind_.count() != 0) {
-    behind_.pop(to);
-    return meeting::done;
-  }
-  if (!senders_.empty() && meet(senders_, to, later)) return meeting::done;
-  return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;
-}
-
-void channel_core::list(channel_waiter& node) noexcept {
+// Where it was.
+void channel_core::list_again(channel_waiter& node) noexcept {
   wait_list& where = node.sends ? senders_ : receivers_;
-  waiter* successor = nullptr;
-  if (node.place == 0) [[likely]] {
-    node.place = ++places_;
+  waiter* successor = where.first();
+  while (successor != nullptr && static_cast<channel_waiter*>(successor)->place < node.place)
+    successor = successor->next;
+  if (successor != nullptr) {
+    where.add_before(node, *successor);
   } else {
-    successor = where.first();
-    while (successor != nullptr && static_cast<channel_waiter*>(successor)->place < node.place)
-      successor = successor->next;
+    where.add(node);
   }
-  where.add_before(node, successor);
 }
 
 bool channel_core::publish(waiter& self) {
   auto& node = static_cast<channel_waiter&>(self);
   reach(channel_moment::will_publish, *this);
+  const auto* const me = party_of(look_around());
+  if (me == nullptr || !lock.enter_granted(me)) return publish_slowly(node);
+  const bool in_vain = node.sends ? may_send() : may_recv();
+  if (!in_vain) [[likely]]
+    list(node);
+  lock.leave_granted(me);
+  if (in_vain) [[unlikely]]
+    return publish_slowly(node);
+  reach(channel_moment::has_published, *this);
+  return true;
+}
+
+bool channel_core::publish_slowly(channel_waiter& node) {
   {
     will_tell later(*this);
     channel_guard hold(lock, party_of(look_around()));

@@ -28,7 +28,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 
 #include <ramie/detail/channel_core.hpp>
@@ -38,6 +37,7 @@
 #include <ramie/runtime/here.hpp>
 #include <ramie/runtime/wait.hpp>
 
+#include "element_ring.hpp"
 #include "hooks.hpp"
 
 namespace ramie::detail {
@@ -51,9 +51,9 @@ struct channel_waiter : waiter {
 
   void* element;  // a T to move from, or a landing
   bool sends;
-  std::uint64_t place = 0;        // in its list, kept when it is listed again; 0: not listed yet
-  waiter* select = nullptr;       // whose `outcome` is set to `case_number`
-  std::uint32_t case_number = 0;  // from 1
+  std::uint64_t place = 0;    // in its list, kept when it is listed again; 0: not listed yet
+  waiter* select = nullptr;   // whose `outcome` is set to `case_number`
+  std::uint32_t case_number;  // from 1
 
   void settle(meeting how) noexcept {
     outcome = static_cast<std::uint32_t>(how);
@@ -74,91 +74,62 @@ class will_tell {
   will_tell& operator=(const will_tell&) = delete;
   void add(waiter& node) noexcept {
     node.next = nullptr;
-    *end_ = &node;
-    end_ = &node.next;
+    (first_ == nullptr ? first_ : last_->next) = &node;
+    last_ = &node;
   }
 
  private:
-  void tell_all() noexcept;
+  RAMIE_ALWAYS_INLINE void tell_all() noexcept {
+    if (at_ != nullptr) reach(channel_moment::will_complete, *at_);
+    for (waiter* node = first_; node != nullptr;) {
+      waiter* const next = node->next;
+      complete(*node->who);  // the node is gone after this
+      node = next;
+    }
+  }
+
   channel_core* at_ = nullptr;  // for the hooks
   waiter* first_ = nullptr;
-  waiter** end_ = &first_;
-};
-
-// A run of slots used as a ring.
-class element_ring {
- public:
-  // `slots` may be null for capacity 0.
-  void use(void* slots, std::size_t capacity, const element_ops& ops) noexcept {
-    slots_ = static_cast<char*>(slots);
-    capacity_ = capacity;
-    size_ = ops.size;
-    ops_ = &ops;
-  }
-  [[nodiscard]] std::size_t count() const noexcept { return count_.get(); }
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] bool full() const noexcept { return count_.get() == capacity_; }
-  void push(void* from);  // may throw; then nothing has changed
-  void pop(void* landing);
-  // The same for elements that are a word of 4 or 8 bytes.
-  RAMIE_ALWAYS_INLINE void push_word(const void* from) noexcept {
-    const auto at = after(head_, count());
-    if (size_ == 8) {
-      std::memcpy(slots_ + at * 8, from, 8);
-    } else {
-      std::memcpy(slots_ + at * 4, from, 4);
-    }
-    count_.add(1);
-  }
-  RAMIE_ALWAYS_INLINE void pop_word(void* landing) noexcept {
-    if (size_ == 8) {
-      std::memcpy(landing, slots_ + head_ * 8, 8);
-    } else {
-      std::memcpy(landing, slots_ + head_ * 4, 4);
-    }
-    head_ = after(head_, 1);
-    count_.add(static_cast<std::size_t>(-1));
-  }
-  void destroy_all() noexcept;
-  [[nodiscard]] void* memory() const noexcept { return slots_; }
-
- private:
-  [[nodiscard]] std::size_t after(std::size_t index, std::size_t steps) const noexcept {
-    index += steps;
-    return index < capacity_ ? index : index - capacity_;
-  }
-  char* slots_ = nullptr;
-  std::size_t capacity_ = 0;
-  std::size_t head_ = 0;
-  platform::owned<std::size_t> count_{0};  // without the lock, a hint
-  std::size_t size_ = 0;                   // of an element
-  const element_ops* ops_ = nullptr;
+  waiter* last_;
 };
 
 class channel_core final : public waitable {
  public:
   channel_core(const element_ops& ops, void* slots, std::size_t capacity) noexcept
-      : quick_(capacity != 0 && ops.store == nullptr && (ops.size == 8 || ops.size == 4)), ops_(ops) {
+      : word_(ops.store == nullptr && (ops.size == 8 || ops.size == 4) ? static_cast<std::uint8_t>(ops.size) : 0),
+        ops_(ops) {
     buffer_.use(slots, capacity, ops);
     behind_.use(nullptr, 0, ops);
   }
   ~channel_core();
 
   // With the lock.
-  [[nodiscard]] meeting try_send(void* element, will_tell& later);
-  [[nodiscard]] meeting try_recv(void* to, will_tell& later);
+  [[nodiscard]] RAMIE_ALWAYS_INLINE meeting try_send(void* element, will_tell& later);
+  [[nodiscard]] RAMIE_ALWAYS_INLINE meeting try_recv(void* to, will_tell& later);
   [[nodiscard]] meeting attempt(channel_waiter& node, will_tell& later) {
     return node.sends ? try_send(node.element, later) : try_recv(node.element, later);
   }
-  void list(channel_waiter& node) noexcept;
+  RAMIE_ALWAYS_INLINE void list(channel_waiter& node) noexcept {
+    if (node.place != 0) [[unlikely]]
+      return list_again(node);
+    node.place = ++places_;
+    (node.sends ? senders_ : receivers_).add(node);
+  }
   void unlist(channel_waiter& node) noexcept { (node.sends ? senders_ : receivers_).remove(node); }
 
-  // The commonest operations, without a call: a fiber that need not look around, the lock granted to its worker, an
-  // element that is a word, the buffer and nobody else involved. False: nothing has happened.
-  [[nodiscard]] RAMIE_ALWAYS_INLINE bool send_quickly(const void* element) noexcept;
-  [[nodiscard]] RAMIE_ALWAYS_INLINE bool recv_quickly(void* to) noexcept;
+  // The commonest operations, in few instructions: a fiber that need not look around, the lock granted to its worker,
+  // an element that is a word; the buffer and nobody else, or one partner that waits for nothing else. False: nothing
+  // has happened.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool push_quickly(const void* element) noexcept;
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool pop_quickly(void* to) noexcept;
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool give_quickly(const void* element) noexcept;
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool get_quickly(void* to) noexcept;
 
   // Without it.
+  [[nodiscard]] bool receivers_wait() const noexcept { return !receivers_.empty(); }
+  [[nodiscard]] bool senders_wait() const noexcept { return !senders_.empty(); }
+  [[nodiscard]] bool has_room() const noexcept { return !buffer_.full(); }
+  [[nodiscard]] bool has_some() const noexcept { return buffer_.count() != 0; }
   [[nodiscard]] bool may_send() const noexcept {
     return closed_.load(std::memory_order_relaxed) || !receivers_.empty() || !buffer_.full();
   }
@@ -178,24 +149,39 @@ class channel_core final : public waitable {
   bool publish(waiter& node) override;
   void unpublish(waiter& node) noexcept override;
 
-  platform::biased_lock lock;
-
  private:
   template <class Step>
   [[nodiscard]] RAMIE_ALWAYS_INLINE bool quickly(Step step) noexcept;
-  void hand_over(void* to, void* from) const;
-  [[nodiscard]] bool meet(wait_list& partners, void* mine, will_tell& later);
+  template <class Step>
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool meet_quickly(wait_list& partners, Step step) noexcept;
+  [[nodiscard]] bool publish_slowly(channel_waiter& node);
+  void list_again(channel_waiter& node) noexcept;
+  RAMIE_ALWAYS_INLINE void hand_over(void* to, void* from) const {
+    if (ops_.store == nullptr) [[likely]] {
+      copy_bytes(to, from, ops_.size);
+    } else {
+      ops_.deliver(to, from);
+    }
+  }
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool meet(wait_list& partners, void* mine, will_tell& later);
   void refill(will_tell& later) noexcept;
   void shelter_senders(element_ring& shelter, will_tell& later) noexcept;
   void refuse_receivers(will_tell& later) noexcept;
 
+  // The first cache line is all that a hand-over to or from a waiting partner needs, the second what listing oneself
+  // and a buffer need.
   platform::atomic<bool> closed_{false};  // written under the lock
-  const bool quick_;                      // there is a buffer, and elements are words
-  element_ring buffer_;
+  const std::uint8_t word_;               // the size of an element that is a word of 4 or 8 bytes, else 0
   wait_list receivers_;
   wait_list senders_;
+
+ public:
+  platform::biased_lock lock;
+
+ private:
   std::uint64_t places_ = 0;  // given to waiters
-  element_ring behind_;       // what waiting senders left at the close
+  element_ring buffer_;
+  element_ring behind_;  // what waiting senders left at the close
   const element_ops& ops_;
   std::exception_ptr why_closed_;  // set before closed_, read after
 
@@ -205,32 +191,107 @@ class channel_core final : public waitable {
   platform::atomic<std::uint32_t> receiver_ends{0};
 };
 
+// Claims the first of the partners, moves the element from or to its variable, and will tell it. C5 if the move throws.
+RAMIE_ALWAYS_INLINE bool channel_core::meet(wait_list& partners, void* mine, will_tell& later) {
+  auto* const node = static_cast<channel_waiter*>(partners.claim_first());
+  if (node == nullptr) return false;
+  later.add(*node);
+  if (node->sends) {
+    hand_over(mine, node->element);
+  } else {
+    hand_over(node->element, mine);
+  }
+  node->settle(meeting::done);
+  return true;
+}
+
+RAMIE_ALWAYS_INLINE meeting channel_core::try_send(void* element, will_tell& later) {
+  if (closed_.load(std::memory_order_relaxed)) [[unlikely]]
+    return meeting::closed;
+  if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;
+  if (buffer_.full()) return meeting::none;
+  buffer_.push(element);
+  return meeting::done;
+}
+
+RAMIE_ALWAYS_INLINE meeting channel_core::try_recv(void* to, will_tell& later) {
+  if (buffer_.count() != 0) {
+    buffer_.pop(to);
+    if (!senders_.empty()) refill(later);
+    return meeting::done;
+  }
+  if (behind_.count() != 0) [[unlikely]] {
+    behind_.pop(to);
+    return meeting::done;
+  }
+  if (!senders_.empty() && meet(senders_, to, later)) return meeting::done;
+  return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;
+}
+
 template <class Step>
 RAMIE_ALWAYS_INLINE bool channel_core::quickly(Step step) noexcept {
   const whereabouts at = look_around();
-  if (at.self == nullptr || !quick_ || !quiet(at)) return false;
-  if (!lock.enter_granted(&at.desk->party)) return false;
+  if (at.self == nullptr || word_ == 0 || !quiet(at)) [[unlikely]]
+    return false;
+  if (!lock.enter_granted(&at.desk->party)) [[unlikely]]
+    return false;
   const bool done = step();
   lock.leave_granted(&at.desk->party);
-  if (done) spend_one(at);
+  if (done) [[likely]]
+    spend_one(at);
   return done;
 }
 
-RAMIE_ALWAYS_INLINE bool channel_core::send_quickly(const void* element) noexcept {
-  if (!receivers_.empty() || buffer_.full()) return false;
+// With the first of the partners, unless it is stale or one of a select's cases. It is told after the lock.
+template <class Step>
+RAMIE_ALWAYS_INLINE bool channel_core::meet_quickly(wait_list& partners, Step step) noexcept {
+  fiber* partner = nullptr;
+  const bool done = quickly([this, &partners, &partner, step]() RAMIE_FLATTEN_LAMBDA {
+    auto* const first = static_cast<channel_waiter*>(partners.first());
+    if (first == nullptr || first->select != nullptr || closed_.load(std::memory_order_relaxed)) return false;
+    if (!partners.claim_listed_first(*first)) [[unlikely]]
+      return false;
+    step(*first);
+    first->outcome = static_cast<std::uint32_t>(meeting::done);
+    partner = first->who;
+    return true;
+  });
+  if (!done) [[unlikely]]
+    return false;
+  reach(channel_moment::will_complete, *this);
+  complete(*partner);
+  return true;
+}
+
+RAMIE_ALWAYS_INLINE bool channel_core::push_quickly(const void* element) noexcept {
   return quickly([this, element]() RAMIE_FLATTEN_LAMBDA {
     if (closed_.load(std::memory_order_relaxed) || !receivers_.empty() || buffer_.full()) return false;
-    buffer_.push_word(element);
+    buffer_.push_word(element, word_);
     return true;
   });
 }
 
-RAMIE_ALWAYS_INLINE bool channel_core::recv_quickly(void* to) noexcept {
-  if (buffer_.count() == 0) return false;
+RAMIE_ALWAYS_INLINE bool channel_core::pop_quickly(void* to) noexcept {
   return quickly([this, to]() RAMIE_FLATTEN_LAMBDA {
     if (buffer_.count() == 0 || !senders_.empty()) return false;
-    buffer_.pop_word(to);
+    buffer_.pop_word(to, word_);
     return true;
+  });
+}
+
+RAMIE_ALWAYS_INLINE bool channel_core::give_quickly(const void* element) noexcept {
+  return meet_quickly(receivers_, [this, element](const channel_waiter& receiver)
+                                      RAMIE_FLATTEN_LAMBDA { copy_word(receiver.element, element, word_); });
+}
+
+RAMIE_ALWAYS_INLINE bool channel_core::get_quickly(void* to) noexcept {
+  return meet_quickly(senders_, [this, to](const channel_waiter& sender) RAMIE_FLATTEN_LAMBDA {
+    if (buffer_.count() == 0) {
+      copy_word(to, sender.element, word_);
+    } else {
+      buffer_.pop_word(to, word_);
+      buffer_.push_word(sender.element, word_);
+    }
   });
 }
 

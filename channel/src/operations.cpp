@@ -22,13 +22,13 @@ channel_status status_of(meeting how) noexcept {
   return how == meeting::done ? channel_status::ok : channel_status::closed;
 }
 
-RAMIE_ALWAYS_INLINE meeting attempt_send(channel_core& c, void* element, const whereabouts& at) {
+RAMIE_NOINLINE meeting attempt_send(channel_core& c, void* element, const whereabouts& at) {
   will_tell later(c);
   channel_guard hold(c.lock, party_of(at));
   return c.try_send(element, later);
 }
 
-RAMIE_ALWAYS_INLINE meeting attempt_recv(channel_core& c, void* to, const whereabouts& at) {
+RAMIE_NOINLINE meeting attempt_recv(channel_core& c, void* to, const whereabouts& at) {
   will_tell later(c);
   channel_guard hold(c.lock, party_of(at));
   return c.try_recv(to, later);
@@ -43,10 +43,11 @@ channel_status try_status(meeting how) noexcept {
   return how == meeting::none ? channel_status::would_block : status_of(how);
 }
 
+// An operation that has to wait gives others their turn by that, and looks at its scopes.
 RAMIE_NOINLINE channel_status send_slowly(channel_core& c, void* element) {
-  whereabouts at = look_around();
-  begin_operation(at);
-  if (c.may_send()) [[likely]] {
+  if (c.may_send()) {
+    whereabouts at = look_around();
+    begin_operation(at);
     const meeting how = attempt_send(c, element, at);
     if (how != meeting::none) return status_of(how);
   }
@@ -56,9 +57,9 @@ RAMIE_NOINLINE channel_status send_slowly(channel_core& c, void* element) {
 }
 
 RAMIE_NOINLINE channel_status recv_slowly(channel_core& c, void* to) {
-  whereabouts at = look_around();
-  begin_operation(at);
-  if (c.may_recv()) [[likely]] {
+  if (c.may_recv()) {
+    whereabouts at = look_around();
+    begin_operation(at);
     const meeting how = attempt_recv(c, to, at);
     if (how != meeting::none) return status_of(how);
   }
@@ -67,16 +68,26 @@ RAMIE_NOINLINE channel_status recv_slowly(channel_core& c, void* to) {
   return status_of(node.how());
 }
 
+// Somebody waits.
+RAMIE_NOINLINE channel_status give(channel_core& c, void* element) {
+  return c.give_quickly(element) ? channel_status::ok : send_slowly(c, element);
+}
+RAMIE_NOINLINE channel_status get(channel_core& c, void* to) {
+  return c.get_quickly(to) ? channel_status::ok : recv_slowly(c, to);
+}
+
 }  // namespace
 
 channel_status channel_send(channel_core& c, void* element) {
-  if (c.send_quickly(element)) [[likely]]
+  if (c.receivers_wait()) return give(c, element);
+  if (c.has_room() && c.push_quickly(element)) [[likely]]
     return channel_status::ok;
   return send_slowly(c, element);
 }
 
 channel_status channel_recv(channel_core& c, void* to) {
-  if (c.recv_quickly(to)) [[likely]]
+  if (c.senders_wait()) return get(c, to);
+  if (c.has_some() && c.pop_quickly(to)) [[likely]]
     return channel_status::ok;
   return recv_slowly(c, to);
 }
@@ -131,9 +142,18 @@ bool channel_closed(const channel_core& c) noexcept {
   return c.closed();
 }
 
+namespace {
+
+// The hot fields of a core share no cache line with anything else.
+std::size_t block_alignment(const element_ops& ops) noexcept {
+  return std::max<std::size_t>(64, ops.alignment);
+}
+
+}  // namespace
+
 // Core and buffer are one block: the core first, then the slots, aligned for both.
 channel_core* make_channel_core(const element_ops& ops, std::size_t capacity) {
-  const auto alignment = std::max(alignof(channel_core), ops.alignment);
+  const auto alignment = block_alignment(ops);
   const auto offset = (sizeof(channel_core) + ops.alignment - 1) / ops.alignment * ops.alignment;
   if (capacity > (static_cast<std::size_t>(-1) / 2 - offset) / ops.size) throw std::bad_alloc();
   void* const block = ::operator new(offset + capacity * ops.size, std::align_val_t(alignment));
@@ -146,7 +166,7 @@ void retain(channel_core& c) noexcept {
 
 void release(channel_core& c) noexcept {
   if (c.references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  const auto alignment = std::max(alignof(channel_core), c.ops().alignment);
+  const auto alignment = block_alignment(c.ops());
   c.~channel_core();
   ::operator delete(&c, std::align_val_t(alignment));
 }

@@ -33,7 +33,7 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
 // Holding the spin lock, about to leave.
 void biased_lock::grant(const lock_party* me) noexcept {
   run_ = 0;
-  if (me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
+  if (!asymmetric() || me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
   family_ = me->family;
   granted_cell_ = me->cell;
   granted_.store(me->id, std::memory_order_release);

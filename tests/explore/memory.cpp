@@ -142,6 +142,11 @@ void fence(std::memory_order order) noexcept {
   if (releases(order)) mine.released = mine.now;
 }
 
+bool has_membarrier() noexcept {
+  now.met_fences = true;
+  return now.membarrier;
+}
+
 void light_fence(std::memory_order order) noexcept {
   now.met_fences = true;
   if (!now.membarrier) fence(order);

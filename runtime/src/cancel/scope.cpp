@@ -279,14 +279,14 @@ const char* to_string(cancel_kind kind) noexcept {
 
 void check_cancelled() {
   if (detail::fiber* const f = detail::current_fiber()) {
-    detail::throw_if_cancelled(*f, f->owner->cancel_epoch.load(std::memory_order_acquire));
+    detail::throw_if_cancelled(*f, f->owner()->cancel_epoch.load(std::memory_order_acquire));
   }
 }
 
 bool stop_requested() noexcept {
   detail::fiber* const f = detail::current_fiber();
   if (f == nullptr) return false;
-  const auto epoch = f->owner->cancel_epoch.load(std::memory_order_acquire);
+  const auto epoch = f->owner()->cancel_epoch.load(std::memory_order_acquire);
   return f->seen_epoch.get() != epoch && cancel_scope::effective(f->scope, epoch) != nullptr;
 }
 

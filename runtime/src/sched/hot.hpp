@@ -5,6 +5,7 @@
 
 #include <ramie/platform/fatal.hpp>
 
+#include "../wait/wake.hpp"
 #include "scheduler.hpp"
 
 namespace ramie::detail {
@@ -43,6 +44,15 @@ inline void scheduler::push_spawned(worker& w, fiber& f) noexcept {
   (void)detour_after_wake(w);
 }
 
+// Whether the LIFO slot may come before the ring once more. While the ring is empty nobody is passed over.
+RAMIE_FLATTEN bool newest_may_go_first(worker& w) noexcept {
+  if (w.lifo_polls.get() < max_lifo_polls) [[likely]]
+    return true;
+  if (!w.ring.empty()) return false;
+  w.lifo_polls.set(0);
+  return true;
+}
+
 RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) noexcept {
   check_runnable(f);
   w.count.enqueued.add(1);
@@ -52,7 +62,7 @@ RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) 
     return;
   }
   // Newest first, for its warm data; but no longer while others wait in the ring.
-  if (w.lifo_polls.get() >= max_lifo_polls && !w.ring.empty()) {
+  if (!newest_may_go_first(w)) {
     push_local(w, f);
     return;
   }
@@ -68,15 +78,19 @@ RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) 
 RAMIE_FLATTEN fiber* scheduler::next_local(worker& w) noexcept {
   if (w.attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return nullptr;
+  return next_undisturbed(w);
+}
+
+RAMIE_FLATTEN fiber* scheduler::next_undisturbed(worker& w) noexcept {
   const auto polls = w.count.polls.get() + 1;
   if (w.tempo.due(polls)) [[unlikely]] {
     if (fiber* const f = poll_is_due(w, polls)) return f;
   }
   fiber* f = nullptr;
   if (!w.newest.empty()) {
-    const bool capped = w.lifo_polls.get() >= max_lifo_polls && !w.ring.empty();
+    const bool capped = !newest_may_go_first(w);
     f = w.newest.take();
-    if (f != nullptr && !capped) {
+    if (f != nullptr && !capped) [[likely]] {
       w.lifo_polls.add(1);
       w.count.lifo_hits.add(1);
       w.count.polls.set(polls);
@@ -105,7 +119,7 @@ RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
   platform::annotate::take_over(&f);  // from the fiber to the thread that speaks for it now
   // After the commit the frame may be anybody's: read first what is needed later.
   const auto accounted = w.left_epoch.get();
-  const waker again(&f, f.wait_ticket.load(std::memory_order_relaxed));
+  const auto ticket = f.wait_ticket.load(std::memory_order_relaxed);
   w.count.parks.add(1);
   if (platform::debug_checks && f.stack.get() == w.active.get()) {
     platform::fatal("the park of fiber #%u is committed on its own stack: another worker could resume a stack in use.",
@@ -115,7 +129,7 @@ RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
     case commit_result::parked:
       // Parker's step 3 of cancel_scope.hpp.
       if (w.sched.cancel_epoch.load(std::memory_order_seq_cst) != accounted) [[unlikely]]
-        again.wake();
+        fiber_wake(f, ticket);
       break;
     case commit_result::must_enqueue: w.sched.schedule_woken(w, f); break;
     case commit_result::left_claimed: break;
@@ -126,7 +140,7 @@ RAMIE_FLATTEN void scheduler::commit_park(worker& w, fiber& f) noexcept {
 RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
   worker& w = *static_cast<worker*>(here);
   switch (w.left_as.get()) {
-    case departure::spare: keep_spare(w, *w.leaving); break;
+    case departure::spare: keep_spare(w, *w.left_stack.get()); break;
     case departure::park: commit_park(w, *w.left_fiber.get()); break;
     case departure::yield: {
       fiber& f = *w.left_fiber.get();
@@ -145,32 +159,37 @@ RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
   }
 }
 
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, platform::stack_block& to, departure as,
-                                                                   fiber* leaver) noexcept {
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::switch_to(worker& w, platform::stack_block& to,
+                                                                   platform::context resume, departure as,
+                                                                   platform::context& left_at) noexcept {
   platform::stack_block& from = *w.active.get();
   w.left_as.set(as);
-  w.left_fiber.set(leaver);
   w.active.set(&to);
-  return static_cast<worker*>(
-      platform::switch_stack(&w, from, to, [](platform::thread_anchor* here) RAMIE_FLATTEN_LAMBDA { arrive(here); }));
+  return static_cast<worker*>(platform::switch_stack(
+      &w, from, left_at, to, resume, [](platform::thread_anchor* here) RAMIE_FLATTEN_LAMBDA { arrive(here); }));
 }
 
 RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, fiber* next) noexcept {
   if constexpr (platform::debug_checks) check_float_controls(w, *leaver);
-  if (leaver->stack.get() == nullptr) w.count.adopted.add(1);
-  leaver->stack.set(w.active.get());
+  if (leaver->stack.get() == nullptr) [[unlikely]] {  // from now on it is its own
+    leaver->stack.set(w.active.get());
+    w.count.adopted.add(1);
+  }
   platform::annotate::hand_over(leaver);
+  w.left_fiber.set(leaver);
   platform::stack_block* to = nullptr;
-  if (next != nullptr && next->stack.get() != nullptr) {
-    to = next->stack.get();
+  platform::context resume = nullptr;
+  if (next != nullptr && (to = next->stack.get()) != nullptr) [[likely]] {
+    resume = next->resume_point;
     w.count.hand_offs.add(1);
   } else {
     w.count.loop_switches.add(1);
     to = take_stack(w, w.sched.default_class);
     if (to == nullptr) to = &w.native;
+    resume = to->resume_point;
     w.handoff.set(next);
   }
-  return switch_to(w, *to, as, leaver);
+  return switch_to(w, *to, resume, as, leaver->resume_point);
 }
 
 RAMIE_FLATTEN worker* scheduler::leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept {

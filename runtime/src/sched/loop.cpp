@@ -37,7 +37,8 @@ void scheduler::thread_main(worker& w) noexcept {
 }
 
 RAMIE_SWITCHES_IDENTITY void scheduler::loop_entry(platform::arrival landed) noexcept {
-  auto* const w = static_cast<worker*>(static_cast<platform::thread_anchor*>(landed.data));
+  // A reference, which can't be null: g++ 12 would warn about the worker of no anchor.
+  auto* const w = &static_cast<worker&>(*static_cast<platform::thread_anchor*>(landed.data));
   stack_block& here = *w->active.get();
   platform::first_arrival(landed, here, arrive);
   loop(w);
@@ -47,19 +48,23 @@ RAMIE_SWITCHES_IDENTITY void scheduler::loop_entry(platform::arrival landed) noe
 RAMIE_SWITCHES_IDENTITY void scheduler::loop(worker* w) noexcept {
   for (;;) {
     const plan next = next_plan(*w);
-    const bool on_native = w->active.get() == &w->native;
-    if (next.what != step::start_here) w->count.loop_switches.add(1);
     switch (next.what) {
       case step::start_here: w = start_here(*w, *next.f); break;
-      case step::switch_away:
-        w = switch_to(*w, *next.to, on_native ? departure::native : departure::spare, nullptr);
-        break;
+      case step::switch_away: w = leave_loop(*w, *next.to, next.resume); break;
       case step::leave:
-        if (on_native) return;
-        w = switch_to(*w, w->native, departure::spare, nullptr);
+        if (w->active.get() == &w->native) return;
+        w = leave_loop(*w, w->native, w->native.resume_point);
         break;
     }
   }
+}
+
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::leave_loop(worker& w, stack_block& to,
+                                                                    platform::context resume) noexcept {
+  w.count.loop_switches.add(1);
+  stack_block& here = *w.active.get();
+  w.left_stack.set(&here);
+  return switch_to(w, to, resume, &here == &w.native ? departure::native : departure::spare, here.resume_point);
 }
 
 scheduler::plan scheduler::next_plan(worker& w) noexcept {
@@ -71,15 +76,15 @@ scheduler::plan scheduler::next_plan(worker& w) noexcept {
       // Nothing at hand; or the others count on this worker's search; or it must take nothing any more.
       if (w.leaving_pool.get() || (f = w.sched.worker_next(w)) == nullptr) {
         w.leaving_pool.set(true);
-        return {step::leave, nullptr, nullptr};
+        return {step::leave, nullptr, nullptr, nullptr};
       }
     }
     platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
-    if (stack_block* const own = f->stack.get()) return {step::switch_away, nullptr, own};
-    if (f->size_class == w.active.get()->size_class) return {step::start_here, f, nullptr};
+    if (stack_block* const own = f->stack.get()) return {step::switch_away, nullptr, own, f->resume_point};
+    if (f->size_class == w.active.get()->size_class) return {step::start_here, f, nullptr, nullptr};
     if (stack_block* const roomy = take_stack(w, f->size_class)) {
       w.handoff.set(f);
-      return {step::switch_away, nullptr, roomy};
+      return {step::switch_away, nullptr, roomy, roomy->resume_point};
     }
     f->word.runnable_to_running();
     fail_to_start(w, *f);

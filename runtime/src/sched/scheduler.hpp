@@ -70,6 +70,8 @@ class scheduler {
   // next.cpp ----------------------------------------------------------------------------------------
   // What `w` should run next without searching or sleeping; null if nothing is at hand.
   [[nodiscard]] fiber* next_local(worker& w) noexcept;
+  // The same for a worker that has no attention to pay to anything.
+  [[nodiscard]] fiber* next_undisturbed(worker& w) noexcept;
   // The same with everything: local, injection, theft, sleep. Null: the worker must leave.
   [[nodiscard]] fiber* worker_next(worker& w) noexcept;
 
@@ -188,15 +190,18 @@ class scheduler {
   enum class step : std::uint8_t { start_here, switch_away, leave };
   struct plan {
     step what;
-    fiber* f;
-    platform::stack_block* to;
+    fiber* f;                   // to start here; or null
+    platform::stack_block* to;  // to switch to, and
+    platform::context resume;   // where it goes on
   };
   [[nodiscard]] static plan next_plan(worker& w) noexcept;
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;
-  static worker* switch_to(worker& w, platform::stack_block& to, departure as, fiber* leaver) noexcept;
+  static worker* switch_to(worker& w, platform::stack_block& to, platform::context resume, departure as,
+                           platform::context& left_at) noexcept;
+  static worker* leave_loop(worker& w, platform::stack_block& to, platform::context resume) noexcept;
   static void arrive(platform::thread_anchor* here) noexcept;
   static void commit_park(worker& w, fiber& f) noexcept;
   static void loop(worker* w) noexcept;

@@ -113,10 +113,11 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<bool> leaving_pool{false};  // the loop must end on the native stack
   platform::owned<platform::stack_block*> active{nullptr};
   platform::owned<fiber*> left_fiber{nullptr};
-  platform::owned<std::uint64_t> left_epoch{0};   // the cancellations a parking fiber has accounted for
-  platform::owned<fiber*> handoff{nullptr};       // to be run first by the loop that is switched to
-  platform::owned<std::uint32_t> lifo_polls{0};   // in a row, since the ring's oldest had a turn
-  platform::owned<std::uint32_t> fresh_polls{0};  // the same, of fibers that started before older ones
+  platform::owned<platform::stack_block*> left_stack{nullptr};  // of a loop
+  platform::owned<std::uint64_t> left_epoch{0};                 // the cancellations a parking fiber has accounted for
+  platform::owned<fiber*> handoff{nullptr};                     // to be run first by the loop that is switched to
+  platform::owned<std::uint32_t> lifo_polls{0};                 // in a row, since the ring's oldest had a turn
+  platform::owned<std::uint32_t> fresh_polls{0};                // the same, of fibers that started before older ones
   platform::owned<std::uint32_t> vain_polls{0};
   pace tempo;
   frame_cache frames;

@@ -2,8 +2,9 @@
 // The frame of a fiber: 128 bytes, pooled, never given back to the system before the runtime ends, so
 // that a stale waker may always look at its word and its ticket.
 //
-// Plain fields belong to the owner of the word's current state (task/state.hpp). First line: what
-// switching, waking and queueing touch. Second line: what starting, parking first and dumps touch.
+// Plain fields belong to the owner of the word's current state (task/state.hpp). First line: what parking, waking and
+// switching touch: that is all a wait among thousands of others should have to fetch. Second line: what spawning,
+// starting, parking for the first time and dumps touch.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +27,28 @@ class alignas(frame_bytes) fiber : public fiber_face {
  public:
   fiber_word word;
   platform::atomic<std::uint64_t> wait_ticket{0};          // bumped per publication, kept when the frame is recycled
-  platform::owned<fiber*> next{nullptr};                   // in a pool
   platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves its first one, and in the pool
-  const fiber_ops* ops = nullptr;
-  fiber_record* record = nullptr;
-
-  scope_link link;               // in home's list of fibers that have parked
-  cancel_scope* home = nullptr;  // the scope it was spawned into
-  scheduler* owner = nullptr;    // whose pool the frame is from; null: a plain thread's proxy
+  platform::context resume_point = nullptr;                // while it is suspended there
   platform::owned<const wait_reason*> reason{nullptr};
-  platform::owned<source_location> site{};
-  std::uint32_t shield_depth = 0;
   std::uint32_t number = 0;  // of the frame; unique among live fibers
-  platform::owned<std::uint16_t> last_worker{
-      0};  // chaos mode: plus one; under explore: which fiber it is (director.hpp)
   std::uint8_t size_class = 0;
   bool linked = false;                         // in home's list
   std::uint8_t cancel_delivered = 0;           // times it got `cancelled` without having left that scope, up to 2
   platform::owned<std::uint8_t> held_back{0};  // chaos mode: polls it still has to let pass
 
-  [[nodiscard]] bool is_proxy() const noexcept { return owner == nullptr; }
+  scope_link link;               // in home's list of fibers that have parked
+  cancel_scope* home = nullptr;  // the scope it was spawned into; null: a plain thread's proxy
+  const fiber_ops* ops = nullptr;
+  fiber_record* record = nullptr;
+  platform::owned<fiber*> next{nullptr};  // in a pool
+  platform::owned<source_location> site{};
+  std::uint32_t shield_depth = 0;
+  // Chaos mode: plus one; under explore: which fiber it is (director.hpp).
+  platform::owned<std::uint16_t> last_worker{0};
+
+  [[nodiscard]] bool is_proxy() const noexcept { return home == nullptr; }
+  // Of a live fiber. Null: a proxy.
+  [[nodiscard]] scheduler* owner() const noexcept { return is_proxy() ? nullptr : &home->owner_scheduler(); }
   [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {
     return *reinterpret_cast<fiber*>(reinterpret_cast<char*>(&l) - offsetof_link);
   }

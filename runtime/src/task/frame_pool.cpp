@@ -21,12 +21,11 @@ frame_pool::slab* frame_pool::room_for_slab() {
 void frame_pool::grow() {
   const std::size_t most = made_ + frames_per_slab;  // every frame given back alone
   if (batches_.capacity() < most) batches_.reserve(std::max(most, 2 * batches_.capacity()));
-  if (announce_ != nullptr) announce_(*owner_, most);
+  if (announce_ != nullptr) announce_(*whom_, most);
   slab* const fresh = room_for_slab();
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {
       fresh->frames[i].number = ++made_;
-      fresh->frames[i].owner = owner_;
       fresh->frames[i].next.set(i + 1 < at + frame_batch ? &fresh->frames[i + 1] : nullptr);
     }
     batches_.push_back({&fresh->frames[at], frame_batch});

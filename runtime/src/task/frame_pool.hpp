@@ -17,11 +17,10 @@ namespace ramie::detail {
 
 class frame_pool {
  public:
-  // Its frames belong to `owner` for good; `announce` is told how many there will be, before there are, and may throw
-  // std::bad_alloc.
-  using announcement = void (*)(scheduler& owner, std::size_t frames);
-  explicit frame_pool(scheduler* owner = nullptr, announcement announce = nullptr) noexcept
-      : owner_(owner), announce_(announce) {}
+  // `announce` tells `whom` how many frames there will be, before there are, and may throw std::bad_alloc.
+  using announcement = void (*)(scheduler& whom, std::size_t frames);
+  explicit frame_pool(scheduler* whom = nullptr, announcement announce = nullptr) noexcept
+      : whom_(whom), announce_(announce) {}
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
@@ -69,7 +68,7 @@ class frame_pool {
   void grow();
   [[nodiscard]] slab* room_for_slab();
 
-  scheduler* const owner_;
+  scheduler* const whom_;
   const announcement announce_;
   mutable platform::mutex mutex_;
   // A pool that has filled a huge page grows by huge pages, slab by slab. Frames need no destructor.

@@ -78,6 +78,10 @@ class word_view {
   static constexpr std::uint64_t max_refs = (std::uint64_t{1} << 24) - 1;
 
   constexpr explicit word_view(std::uint64_t bits) noexcept : bits_(bits) {}
+  // What the word of a fiber nearly always looks like: one reference, no flag but these, no shield.
+  [[nodiscard]] static constexpr word_view plain(lifecycle s, std::uint16_t ticket, std::uint64_t flags = 0) noexcept {
+    return word_view(ref_one | flags | (std::uint64_t{static_cast<std::uint8_t>(s)} << 16) | ticket);
+  }
 
   [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
   [[nodiscard]] constexpr lifecycle state() const noexcept { return static_cast<lifecycle>((bits_ >> 16) & 0xff); }
@@ -86,6 +90,10 @@ class word_view {
   [[nodiscard]] constexpr unsigned shield() const noexcept { return static_cast<unsigned>((bits_ >> 32) & 0xff); }
   [[nodiscard]] constexpr bool has(std::uint64_t flag) const noexcept { return (bits_ & flag) != 0; }
   [[nodiscard]] constexpr bool sole_reference() const noexcept { return refs() == 1; }
+  // All but the ticket, in one comparison.
+  [[nodiscard]] constexpr bool is_plain(lifecycle s, std::uint64_t flags = 0) const noexcept {
+    return bits_ >> 16 == plain(s, 0, flags).bits() >> 16;
+  }
   [[nodiscard]] constexpr bool cancellation_effective() const noexcept { return has(cancel_seen) && shield() == 0; }
 
   [[nodiscard]] constexpr word_view in(lifecycle s) const noexcept {
@@ -140,15 +148,14 @@ class fiber_word {
 
   // INIT, one reference. The frame is not shared yet.
   void initialise(std::uint16_t ticket) noexcept {
-    bits_.store(word_view(word_view::ref_one).with_ticket(ticket).bits(), std::memory_order_relaxed);
+    bits_.store(word_view::plain(lifecycle::init, ticket).bits(), std::memory_order_relaxed);
   }
 
   // Spawner. The release is the queue's: see schedule().
   void init_to_runnable() noexcept { owner_step(lifecycle::init, lifecycle::runnable); }
   // Both in one: nobody sees INIT.
   void initialise_runnable(std::uint16_t ticket) noexcept {
-    const auto fresh = word_view(word_view::ref_one).with_ticket(ticket).in(lifecycle::runnable);
-    bits_.store(fresh.bits(), std::memory_order_relaxed);
+    bits_.store(word_view::plain(lifecycle::runnable, ticket).bits(), std::memory_order_relaxed);
   }
 
   // The fiber itself, when it is given a stack or gets its own back. Acquire: pairs with the release of
@@ -160,6 +167,8 @@ class fiber_word {
 
   // The fiber itself, before it publishes its waiter. Clears what an earlier wait left behind.
   void running_to_parking(std::uint16_t ticket) noexcept {
+    if (load().is_plain(lifecycle::running)) [[likely]]
+      return put(word_view::plain(lifecycle::parking, ticket));
     owner_update(lifecycle::running, [ticket](word_view w) {
       return w.in(lifecycle::parking).without(word_view::notified | word_view::claimed).with_ticket(ticket);
     });
@@ -192,9 +201,9 @@ class fiber_word {
     }
   }
 
-  // Any thread that found the waiter. F3, F4.
+  // Any thread that found the waiter. F3, F4. It begins with a guess, which the exchange corrects.
   [[nodiscard]] claim_result claim(std::uint16_t ticket) noexcept {
-    for (auto seen = load();;) {
+    for (auto seen = word_view::plain(lifecycle::parked, ticket);;) {
       if (!claimable(seen, ticket)) return claim_result::lost;
       const auto next = seen.state() == lifecycle::parked ? seen.in(lifecycle::waking) : seen;
       if (replace(seen, next.with(word_view::claimed))) return claim_result::won;
@@ -204,6 +213,10 @@ class fiber_word {
   // The winner of claim, once, after the element has moved.
   [[nodiscard]] complete_result complete() noexcept {
     for (auto seen = load();;) {
+      if (seen.is_plain(lifecycle::waking, word_view::claimed)) [[likely]] {
+        put(word_view::plain(lifecycle::runnable, seen.ticket()));
+        return complete_result::must_enqueue;
+      }
       if (seen.state() == lifecycle::waking) {
         owner_update(lifecycle::waking,
                      [](word_view w) { return w.in(lifecycle::runnable).without(word_view::claimed); });
@@ -229,6 +242,10 @@ class fiber_word {
 
   // The fiber itself, at its end. Gives up the owner's reference in the same step.
   [[nodiscard]] finish_result finish(lifecycle end) noexcept {
+    if (const auto seen = load(); seen.is_plain(lifecycle::running)) [[likely]] {
+      put(word_view(word_view::plain(end, seen.ticket()).bits() - word_view::ref_one));
+      return {false, true};
+    }
     const auto last = owner_update(lifecycle::running,
                                    [end](word_view w) { return word_view(w.in(end).bits() - word_view::ref_one); });
     return {last.has(word_view::join_interest), last.sole_reference()};
@@ -292,19 +309,24 @@ class fiber_word {
     return false;
   }
 
+  // By the owner, alone with the word.
+  void put(word_view next) noexcept { bits_.store(next.bits(), std::memory_order_release); }
+
   // A change by the owner in a state where only it and holders of references write.
   template <class Change>
   word_view owner_update(lifecycle from, Change change) noexcept {
     for (auto seen = load();;) {
       expect(seen, from, change(seen).state());
       if (seen.sole_reference()) {
-        bits_.store(change(seen).bits(), std::memory_order_release);
+        put(change(seen));
         return seen;
       }
       if (replace(seen, change(seen))) return seen;
     }
   }
   void owner_step(lifecycle from, lifecycle to) noexcept {
+    if (const auto seen = load(); seen.is_plain(from)) [[likely]]
+      return put(word_view::plain(to, seen.ticket()));
     owner_update(from, [to](word_view w) { return w.in(to); });
   }
 

@@ -44,7 +44,7 @@ bool stillness::serve_waiters() noexcept {
     cares_.store(on_duty_ || !waiters_.empty(), std::memory_order_seq_cst);
     if (next == nullptr) return false;
     fiber& who = *next->who;
-    const bool ours = who.owner == &sched_;
+    const bool ours = who.owner() == &sched_;
     next->outcome = 1;
     complete_from_scheduler(who);
     if (ours) return true;

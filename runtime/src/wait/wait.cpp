@@ -29,11 +29,12 @@ fiber& self_on(worker& w) noexcept {
 // Gives the node a fresh ticket, marks the fiber as PARKING under it, then publishes: a waker that finds
 // the node finds a fiber it can claim. False: refused, and the fiber is RUNNING again.
 RAMIE_FLATTEN bool enter_parking(fiber& f, waitable& on, waiter& node) {
+  const auto ticket = f.wait_ticket.load(std::memory_order_relaxed) + 1;
   node.who = &f;
   node.outcome = 0;
-  node.ticket = f.wait_ticket.load(std::memory_order_relaxed) + 1;
-  f.wait_ticket.store(node.ticket, std::memory_order_release);  // pairs with the acquire in fiber_wake
-  f.word.running_to_parking(static_cast<std::uint16_t>(node.ticket));
+  node.ticket = ticket;
+  f.wait_ticket.store(ticket, std::memory_order_release);  // pairs with the acquire in fiber_wake
+  f.word.running_to_parking(static_cast<std::uint16_t>(ticket));
   bool published = false;
   try {
     published = on.publish(node);
@@ -187,12 +188,40 @@ wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
   return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
 }
 
-wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
+namespace {
+
+// What fiber_wait_fresh_first leaves to the loop: a thread, chaos, a first park, a cancellation, a wake in vain.
+RAMIE_NOINLINE wait_result wait_unhurriedly(waitable& on, waiter& node, const wait_reason& why, bool ask) {
   worker* w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   w = detour_in_chaos(w);
   no_alarm none;
-  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none, false);
+  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none, ask);
+}
+
+}  // namespace
+
+// The first round of wait_as_fiber in one straight line: what nearly every wait on a channel is.
+wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
+  worker* const w = this_worker();
+  if (w == nullptr || w->attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return wait_unhurriedly(on, node, why, false);
+  fiber& f = self_on(*w);
+  const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
+  if (f.seen_epoch.get() != epoch || !f.linked) [[unlikely]]
+    return wait_unhurriedly(on, node, why, false);
+  if (!enter_parking(f, on, node)) return wait_result::refused;
+  f.reason.set(&why);
+  w->left_epoch.set(epoch);
+  fiber* next = fresh_first(*w);
+  if (next == nullptr) [[likely]]
+    next = w->sched.next_undisturbed(*w);
+  (void)scheduler::leave_and_return(*w, departure::park, f, next);
+  f.reason.set(nullptr);
+  if (node.outcome != 0) [[likely]]
+    return wait_result::completed;
+  on.unpublish(node);
+  return wait_unhurriedly(on, node, why, true);
 }
 
 // The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If that is just the

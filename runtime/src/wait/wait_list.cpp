@@ -12,20 +12,15 @@ void complete_all(waiter* claimed) noexcept {
   }
 }
 
-void wait_list::add(waiter& node) noexcept {
-  add_before(node, nullptr);
-}
-
-void wait_list::add_before(waiter& node, waiter* successor) noexcept {
-  waiter*& from_behind = successor != nullptr ? successor->previous : last_;
-  node.previous = from_behind;
-  node.next = successor;
+void wait_list::add_before(waiter& node, waiter& successor) noexcept {
+  node.previous = successor.previous;
+  node.next = &successor;
   if (node.previous != nullptr) {
     node.previous->next = &node;
   } else {
     first_.set(&node);
   }
-  from_behind = &node;
+  successor.previous = &node;
   node.listed = true;
 }
 
@@ -38,14 +33,6 @@ void wait_list::remove(waiter& node) noexcept {
   }
   (node.next != nullptr ? node.next->previous : last_) = node.previous;
   node.listed = false;
-}
-
-waiter* wait_list::claim_first() noexcept {
-  while (waiter* const node = first_.get()) {
-    remove(*node);
-    if (claim(*node)) return node;
-  }
-  return nullptr;
 }
 
 }  // namespace ramie::detail

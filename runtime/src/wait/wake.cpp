@@ -9,12 +9,12 @@ namespace {
 
 [[gnu::noinline]] void enqueue_from_outside(fiber& f) noexcept {
   if (f.is_proxy()) return static_cast<proxy_fiber&>(f).parker.unpark();
-  f.owner->schedule_outside(f);
+  f.owner()->schedule_outside(f);
 }
 
 RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_detour = false) noexcept {
   worker* const w = this_worker();
-  if (w == nullptr || &w->sched != f.owner) [[unlikely]]
+  if (w == nullptr || &w->sched != f.owner()) [[unlikely]]
     return enqueue_from_outside(f);
   w->sched.schedule_on(*w, f, may_detour);
 }

@@ -33,6 +33,7 @@ void replace(location& at, std::uint64_t newest, std::uint64_t value, std::memor
 void look_at_newest(location& at, std::uint64_t newest, std::memory_order order) noexcept;
 void fence(std::memory_order order) noexcept;  // relaxed: none
 void light_fence(std::memory_order order) noexcept;
+[[nodiscard]] bool has_membarrier() noexcept;  // whether light fences are none
 void heavy_fence(std::memory_order order) noexcept;
 
 // A scheduling point.

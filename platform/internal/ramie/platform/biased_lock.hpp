@@ -4,7 +4,7 @@
 //
 //       granted party                          anybody else, holding the spin lock
 //       1. inside[me] = true                   1. granted = nobody
-//       2. light fence                         2. heavy fence
+//       2. free fence                          2. heavy fence
 //       3. still granted to me? then in,       3. wait until not inside[former]
 //          else inside[me] = false,
 //          and the spin lock like others
@@ -18,6 +18,8 @@
 // grants itself only to parties of one family (the workers of one runtime, the first that was granted it) with a small
 // cell number; the others use it as the spin lock it is. The lock may outlive the party it is granted to, and another
 // party may have its address: parties are told apart by an id that is never used again.
+//
+// Without asymmetric fences a grant would save nothing, and none is made.
 //
 // A revocation costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions by one
 // party, which doubles with every revocation: a lock that is really shared ends up as a spin lock.
@@ -76,7 +78,7 @@ class biased_lock {
       if (cell.load(std::memory_order_acquire)) [[unlikely]]
         taken_twice();
       cell.store(true, std::memory_order_relaxed);                        // 1
-      light_fence();                                                      // 2
+      free_fence();                                                       // 2
       if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]]  // 3
         return true;
       cell.store(false, std::memory_order_release);

@@ -4,10 +4,12 @@
 // hooks and the C++ exception globals, so that a fiber may be suspended inside a catch block and go on
 // on another thread.
 //
-// Who owns what. A stack_block describes one stack. `resume_point` is valid exactly while the stack is
-// suspended: it is written by the code that arrives elsewhere, never by the one that leaves, because
-// only then are the registers saved. A thread_anchor holds what a switch must know about the thread it
-// happens on; the anchor, not thread-local storage, travels with the jump, so arrival needs no lookup.
+// Who owns what. A stack_block describes one stack. Where it goes on is a context that is kept in the block or,
+// if it is a fiber that is suspended there, in the fiber's frame, which is at hand anyway: one cache line less per
+// switch. It is valid exactly while the stack is suspended: it is written by the code that arrives elsewhere, never
+// by the one that leaves, because only then are the registers saved. A thread_anchor holds what a switch must know
+// about the thread it happens on; the anchor, not thread-local storage, travels with the jump, so arrival needs no
+// lookup.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +26,18 @@
 
 namespace ramie::platform {
 
-// The two words behind __cxa_get_globals(): caught exceptions, and how many are in flight.
+// The two words behind __cxa_get_globals(): caught exceptions, and how many are in flight. A stack that is left inside
+// a catch block, or while it unwinds, takes them along; so whoever arrives anywhere finds none.
 struct exception_globals {
   void* caught;
   std::uintptr_t uncaught;
+  [[nodiscard]] bool any() const noexcept { return caught != nullptr || uncaught != 0; }
 };
 
 inline constexpr std::uint8_t native_stack_class = 0xff;
 
 struct stack_block {
-  context resume_point = nullptr;
+  context resume_point = nullptr;     // unless a fiber's frame has it
   owned<stack_block*> next{nullptr};  // link in a cache or in the pool
   char* low = nullptr;                // lowest usable byte, just above the guard
   void* region = nullptr;             // where it was carved, and which slot there
@@ -43,7 +47,7 @@ struct stack_block {
 };
 
 struct thread_anchor {
-  stack_block* leaving = nullptr;
+  context* left_at = nullptr;  // where the one who leaves is to be resumed: filled in on arrival
   exception_globals* exceptions = nullptr;
   annotate::thread_note identity;
   owned<std::uint64_t> float_controls{0};  // as the thread started
@@ -52,24 +56,36 @@ struct thread_anchor {
 // Fills in what is specific to the calling thread. Call once per thread, on that thread.
 void anchor_this_thread(thread_anchor& anchor) noexcept;
 
-// Leaves `from`, the running stack, for `to`. `on_arrival(anchor)` runs on `to` before anything else,
-// as the thread, when the jump lands in a switch_stack: it finishes what the leaver could not do while
-// its stack was in use. Returns, when somebody switches back to `from`, the anchor of the thread that
-// is current then.
+// Leaves `from`, the running stack, for `to`, which goes on at `resume`. `on_arrival(anchor)` runs on `to` before
+// anything else, as the thread, when the jump lands in a switch_stack: it finishes what the leaver could not do while
+// its stack was in use. Returns, when somebody switches back to what was put into `left_at`, the anchor of the thread
+// that is current then.
 template <class OnArrival>
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
-                                                                  stack_block& to, OnArrival on_arrival) noexcept {
-  const exception_globals saved = *here->exceptions;
-  here->leaving = &from;
+                                                                  context& left_at, stack_block& to, context resume,
+                                                                  OnArrival on_arrival) noexcept {
+  exception_globals saved = *here->exceptions;
+  const bool unwinding = saved.any();
+  if (unwinding) [[unlikely]]
+    *here->exceptions = {nullptr, 0};
+  here->left_at = &left_at;
   annotate::leave(from.note, to.note, here->identity);
-  const arrival landed = jump(to.resume_point, here);
+  const arrival landed = jump(resume, here);
   here = static_cast<thread_anchor*>(landed.data);
-  here->leaving->resume_point = landed.from;
+  *here->left_at = landed.from;
   annotate::arrive(from.note);
-  *here->exceptions = saved;
+  if (unwinding) [[unlikely]]
+    *here->exceptions = saved;
   on_arrival(here);
   annotate::take_identity(from.note);
   return here;
+}
+
+// The same between stacks whose blocks know where they go on.
+template <class OnArrival>
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
+                                                                  stack_block& to, OnArrival on_arrival) noexcept {
+  return switch_stack(here, from, from.resume_point, to, to.resume_point, on_arrival);
 }
 
 // The same arrival for a stack that runs for the first time; `self` is its block.
@@ -77,9 +93,8 @@ template <class OnArrival>
 RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stack_block& self,
                                                             OnArrival on_arrival) noexcept {
   auto* here = static_cast<thread_anchor*>(landed.data);
-  here->leaving->resume_point = landed.from;
+  *here->left_at = landed.from;
   annotate::arrive_first(self.note);
-  *here->exceptions = {nullptr, 0};
   on_arrival(here);
   return here;
 }

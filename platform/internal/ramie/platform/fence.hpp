@@ -11,6 +11,8 @@
 // compiler barrier and heavy_fence interrupts every running thread of the process; elsewhere both
 // are full fences. choose_fences() decides once, before there is anything to order.
 //
+// Whoever knows that membarrier was granted (asymmetric()) saves light_fence() the question: free_fence().
+//
 // full_fence() orders by itself, against another full fence or a seq_cst RMW.
 #pragma once
 
@@ -29,6 +31,12 @@ inline void full_fence(std::source_location at = std::source_location::current()
 inline void light_fence(std::source_location at = std::source_location::current()) noexcept {
   explore::light_fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
+inline void free_fence(std::source_location at = std::source_location::current()) noexcept {
+  light_fence(at);
+}
+[[nodiscard]] inline bool asymmetric() noexcept {
+  return explore::has_membarrier();
+}
 inline void heavy_fence(std::source_location at = std::source_location::current()) noexcept {
   explore::heavy_fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
@@ -43,16 +51,22 @@ void membarrier_all_threads() noexcept;
 inline void full_fence() noexcept {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
+[[nodiscard]] inline bool asymmetric() noexcept {
+  return detail::membarrier_granted;
+}
+inline void free_fence() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
 inline void light_fence() noexcept {
-  if (detail::membarrier_granted) [[likely]] {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (asymmetric()) [[likely]] {
+    free_fence();
   } else {
     full_fence();
   }
 }
 inline void heavy_fence() noexcept {
   full_fence();
-  if (detail::membarrier_granted) detail::membarrier_all_threads();
+  if (asymmetric()) detail::membarrier_all_threads();
 }
 
 #endif

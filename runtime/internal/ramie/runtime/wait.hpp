@@ -33,11 +33,12 @@ struct wait_reason {
   source_location where = source_location::current();
 };
 
+// Few fields have a value before they are used: a wait that is over in nanoseconds should not write them twice.
 struct waiter {
-  fiber* who = nullptr;      // set by fiber_wait before publish
-  std::uint64_t ticket = 0;  // of this publication
-  waiter* previous = nullptr;
-  waiter* next = nullptr;
+  waiter() noexcept {}        // NOLINT: leaves them alone
+  fiber* who;                 // set by fiber_wait before publish
+  std::uint64_t ticket;       // of this publication, likewise
+  waiter *previous, *next;    // while listed
   bool listed = false;        // under the waitable's lock
   std::uint32_t outcome = 0;  // 0: none yet. Written by the claimer before complete.
 };
@@ -110,11 +111,34 @@ class wait_list {
   // Without the lock, a hint.
   [[nodiscard]] bool empty() const noexcept { return first_.get() == nullptr; }
   [[nodiscard]] waiter* first() const noexcept { return first_.get(); }
-  void add(waiter& node) noexcept;
-  void add_before(waiter& node, waiter* successor) noexcept;  // null: at the end
-  void remove(waiter& node) noexcept;                         // does nothing if the node is not listed
+  void add(waiter& node) noexcept {
+    node.previous = last_;
+    node.next = nullptr;
+    if (last_ != nullptr) {
+      last_->next = &node;
+    } else {
+      first_.set(&node);
+    }
+    last_ = &node;
+    node.listed = true;
+  }
+  void add_before(waiter& node, waiter& successor) noexcept;
+  void remove(waiter& node) noexcept;  // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
-  [[nodiscard]] waiter* claim_first() noexcept;
+  [[nodiscard]] waiter* claim_first() noexcept {
+    while (waiter* const node = first_.get()) {
+      if (claim_listed_first(*node)) [[likely]]
+        return node;
+    }
+    return nullptr;
+  }
+  // `node` is the first. It is unlisted, whether it can be claimed or not.
+  [[nodiscard]] bool claim_listed_first(waiter& node) noexcept {
+    first_.set(node.next);
+    (node.next != nullptr ? node.next->previous : last_) = nullptr;
+    node.listed = false;
+    return claim(node);
+  }
   // All that fit and can be claimed, unlisted, claimed, and chained by `next` in front of `claimed`.
   template <class Fits>
   void claim_if(Fits fits, waiter*& claimed) noexcept {
