@@ -43,9 +43,14 @@ RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how, const
   const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
   fiber_record& record = *f.record;
   cancel_scope& home = *f.home;
-  const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
+  bool last = false;
+  if (how == fiber_end::done) [[likely]] {
+    last = f.word.finish(lifecycle::done).last_reference;
+  } else {
+    last = f.word.finish(lifecycle::cancelled).last_reference;
+  }
   ops.retire(record, home, joiner);
-  return result.last_reference;
+  return last;
 }
 
 // The fiber's own code: its function, or what is left to do without it; then the destructors of its fiber-locals.

@@ -54,11 +54,14 @@ class live_count final : public waitable {
 
   // A snapshot; exact for the owner when it is zero. Acquire: what the ended fibers did is seen.
   [[nodiscard]] std::int64_t now() const noexcept {
-    return (shared_.load(std::memory_order_acquire) >> 1) + local();
+    return plus_shared(local());
   }
 
   // Whether a fiber may still live; mostly told without a look at what others write. Owner only.
-  [[nodiscard]] bool any() const noexcept { return local() > 0 || now() != 0; }
+  [[nodiscard]] bool any() const noexcept {
+    const auto mine = local();
+    return mine > 0 || plus_shared(mine) != 0;
+  }
 
   // Joins. Owner only.
   bool try_complete(waiter&) override { return now() == 0; }
@@ -105,6 +108,9 @@ class live_count final : public waitable {
   }
 
   [[nodiscard]] std::int64_t local() const noexcept { return spawned_.get() - ended_.get(); }
+  [[nodiscard]] std::int64_t plus_shared(std::int64_t mine) const noexcept {
+    return mine + (shared_.load(std::memory_order_acquire) >> 1);
+  }
 
   platform::owned<std::int64_t> spawned_{0};  // both only ever grow
   platform::owned<std::int64_t> ended_{0};
