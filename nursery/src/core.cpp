@@ -19,13 +19,14 @@ core_pool& pool() {
   return *the_pool;
 }
 
+// Up to `how_many`.
 void spill(shelf& from, std::uint32_t how_many) noexcept {
   core_pool& all = pool();
   std::lock_guard hold(all.mutex);
-  for (; how_many != 0; --how_many) {
+  for (; how_many != 0 && from.first.get() != nullptr; --how_many) {
     auto* const core = static_cast<nursery_core*>(from.first.get());
     from.first.set(core->next_in_pool);
-    from.count.add(-1u);
+    from.room.add(1);
     core->next_in_pool = all.first;
     all.first = core;
   }
@@ -45,9 +46,10 @@ nursery_core& take_from_pool() {
   return *new nursery_core;
 }
 
-void spill_shelf(shelf& from) noexcept {
-  from.empty_out.set([](shelf& s) noexcept { spill(s, s.count.get()); });
-  if (from.count.get() > core_shelf_limit) spill(from, core_shelf_limit / 2);
+void make_room_on(shelf& full) noexcept {
+  if (full.empty_out.get() != nullptr) return spill(full, core_shelf_limit / 2);
+  full.empty_out.set([](shelf& s) noexcept { spill(s, core_shelf_limit); });
+  full.room.add(core_shelf_limit);
 }
 
 [[gnu::cold]] void not_family(const nursery_core& n, const char* what) {
@@ -60,6 +62,7 @@ void spill_shelf(shelf& from) noexcept {
 nursery_more& nursery_core::need_more() {
   if (nursery_more* const there = has_more()) return *there;
   auto fresh = std::make_unique<nursery_more>();
+  unusual.store(true, std::memory_order_relaxed);
   nursery_more* expected = nullptr;
   if (!more.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *expected;
   return *fresh.release();
@@ -78,6 +81,7 @@ void nursery_core::record_failure(const task_record* task, std::exception_ptr wh
   {
     std::lock_guard hold(waiters_lock);
     if (unrecorded == nullptr) {
+      unusual.store(true, std::memory_order_relaxed);
       unrecorded = what;
       unrecorded_task = task;
       return;

@@ -4,7 +4,7 @@
 // Cores are pooled and never given back to the system, so that a task handle that outlives its nursery can still
 // ask whether it lives (`life`). Each worker keeps a shelf of them; the rest is in one pool per process.
 //
-// Who touches what. Open to close belongs to the owner: `store`, `live.local`, `joined`. Descendants are counted,
+// Who touches what. Open to close belongs to the owner: `store`, its part of `live`, `joined`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
 // (`more->mutex` for memory and failures, `waiters_lock` for getters and for a failure that could not be recorded;
 // neither is held while user code runs). Others (a handle dropped outside the tree) announce themselves first:
@@ -34,7 +34,7 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/deadline.hpp>
-#include <ramie/runtime/live_count.hpp>
+#include <ramie/runtime/join.hpp>
 
 #include "task_store.hpp"
 
@@ -63,20 +63,21 @@ struct nursery_more {
   deadline_entry deadline;
 };
 
-struct nursery_core : cancel_scope {
-  nursery_core() noexcept : cancel_scope(unopened{}) {}
+struct nursery_core : counted_scope {
+  nursery_core() noexcept : counted_scope(unopened{}) {}
 
   // The owner's, together.
   platform::atomic<std::uint64_t> life{1};
-  platform::owned<fiber*> opened_by{nullptr};  // until the destructor; the scope's owner only until the join
+  platform::owned<fiber*> opened_by{nullptr};  // of this life or the last; the scope's owner only until the join
   nursery_core* next_in_pool = nullptr;
-  platform::owned<std::uint64_t> spawned_by_owner{0};
   platform::atomic<nursery_more*> more{nullptr};
   platform::atomic<std::uint32_t> visitors{0};
-  platform::atomic<bool> has_results{false};  // some result will have to be destroyed
   platform::owned<bool> joined{false};
+  // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
+  // By fibers that are counted, so the owner sees it when they have ended.
+  platform::atomic<bool> unusual{false};
+  platform::atomic<bool> has_results{false};  // some result will have to be destroyed
   task_store store;
-  live_count live;
 
   // Written by others.
   platform::spin_lock waiters_lock;
@@ -94,7 +95,7 @@ struct nursery_core : cancel_scope {
 
   // Fibers that have ended, roughly.
   [[nodiscard]] std::uint64_t ended() const noexcept {
-    const auto all = spawned_by_owner.get() + spawned_by_descendants.load(std::memory_order_relaxed);
+    const auto all = live.spawned() + spawned_by_descendants.load(std::memory_order_relaxed);
     return all - static_cast<std::uint64_t>(live.now());
   }
 
@@ -116,10 +117,13 @@ struct nursery_core : cancel_scope {
 
 // Whether the caller is the owner or a live descendant.
 enum class kinship : std::uint8_t { owner, descendant, none };
+// A nursery that has been opened once has an owner: nobody in particular is not it.
+[[nodiscard]] inline bool is_owner(const nursery_core& n, const whereabouts& at) noexcept {
+  return at.desk != nullptr && at.self == n.opened_by.get();
+}
 [[nodiscard]] inline kinship kinship_to(const nursery_core& n, const whereabouts& at) noexcept {
   if (at.self == nullptr) return kinship::none;
-  if (at.self == n.opened_by.get()) [[likely]]
-    return kinship::owner;
+  if (is_owner(n, at)) return kinship::owner;
   return n.has_descendant(at) ? kinship::descendant : kinship::none;
 }
 
@@ -132,29 +136,28 @@ enum class kinship : std::uint8_t { owner, descendant, none };
   return who;
 }
 
-// From the pool, and back. take_core throws std::bad_alloc.
+// From the pool, and back. take_from_pool throws std::bad_alloc.
 [[nodiscard]] nursery_core& take_from_pool();
-void spill_shelf(shelf& from) noexcept;
+void make_room_on(shelf& full) noexcept;
 inline constexpr std::uint32_t core_shelf_limit = 64;
 
-[[nodiscard]] inline nursery_core& take_core(const whereabouts& at) {
-  auto* const core = static_cast<nursery_core*>(at.desk->nurseries.first.get());
+// Null: the shelf is empty.
+[[nodiscard]] inline nursery_core* take_core(shelf& here) noexcept {
+  auto* const core = static_cast<nursery_core*>(here.first.get());
   if (core == nullptr) [[unlikely]]
-    return take_from_pool();
+    return nullptr;
   platform::annotate::take_over(core);
-  at.desk->nurseries.first.set(core->next_in_pool);
-  at.desk->nurseries.count.add(-1u);
-  return *core;
+  here.first.set(core->next_in_pool);
+  here.room.add(1);
+  return core;
 }
 
-inline void give_core(const whereabouts& at, nursery_core& core) noexcept {
-  shelf& here = at.desk->nurseries;
+// The shelf has room.
+inline void give_core(shelf& here, nursery_core& core) noexcept {
   core.next_in_pool = static_cast<nursery_core*>(here.first.get());
   platform::annotate::hand_over(&core);
   here.first.set(&core);
-  here.count.add(1);
-  if (here.count.get() > core_shelf_limit || here.empty_out.get() == nullptr) [[unlikely]]
-    spill_shelf(here);
+  here.room.add(-1u);
 }
 
 }  // namespace ramie::detail

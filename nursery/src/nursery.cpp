@@ -71,38 +71,42 @@ class join_from_within final : public waitable {
   cancel_scope* const innermost_;
 };
 
-// Until no fiber lives. In place where that is sound (join.hpp J1–J4).
-// Returns where the caller is then.
-RAMIE_FLATTEN whereabouts await_all(nursery_core& n, const whereabouts& at) {
+[[gnu::noinline]] worker_desk* park_until_done(nursery_core& n, waitable& end, fiber* unfit) {
   waiter node;
-  if (at.innermost() == &n) {
-    const auto [unfit, desk] = run_descendants(n, n.live);
-    if (unfit == nullptr && n.live.now() == 0) [[likely]]
-      return {desk, at.self};
-    join_wait(n.live, node, waits_to_join, unfit);
-  } else {
-    join_from_within from_within(n, at.innermost());
-    join_wait(from_within, node, waits_to_join, nullptr);
-  }
+  join_wait(end, node, waits_to_join, unfit);
   n.live.reset();
-  return look_around();
+  return this_desk();
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const whereabouts& at,
-                                                          const char* what);
+[[gnu::noinline]] worker_desk* await_from_within(nursery_core& n, cancel_scope* innermost) {
+  join_from_within from_within(n, innermost);
+  return park_until_done(n, from_within, nullptr);
+}
+
+// Until no fiber lives. In place where that is sound (join.hpp J1–J4).
+// Returns where the caller is then.
+RAMIE_FLATTEN worker_desk* await_all(nursery_core& n, const whereabouts& at) {
+  if (at.innermost() == &n) [[likely]] {
+    const auto [desk, unfit] = run_descendants(n);
+    return desk != nullptr ? desk : park_until_done(n, n.live, unfit);
+  }
+  return await_from_within(n, at.innermost());
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const char* what);
 
 RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
   const whereabouts at = look_around();
-  if (at.self == nullptr || at.self != n.opened_by.get() || n.joined.get()) [[unlikely]]
-    not_the_owner(n, at, what);
+  if (!is_owner(n, at) || n.joined.get()) [[unlikely]]
+    not_the_owner(n, what);
   return at;
 }
 
-void not_the_owner(const nursery_core& n, const whereabouts& at, const char* what) {
+void not_the_owner(const nursery_core& n, const char* what) {
   std::string text = std::string("ramie: ") + what;
   if (n.joined.get()) {
     text += " after join(): the nursery is closed.";
-  } else if (kinship_to(n, at) == kinship::descendant) {
+  } else if (kinship_to(n, look_around()) == kinship::descendant) {
     text += " from inside its own tree: it would wait for itself. Only the fiber that opened the nursery may.";
   } else {
     text += " by another fiber or thread. Only the fiber that opened the nursery may.";
@@ -122,6 +126,7 @@ void end_triggers(nursery_core& n) noexcept {
 // Signed by the calling fiber.
 bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
   if (const fiber* const self = look_around().self) sign(reason, *self);
+  n.unusual.store(true, std::memory_order_relaxed);
   return n.cancel(std::move(reason));
 }
 
@@ -147,41 +152,59 @@ void report_what_is_left(nursery_more& more) noexcept {
   }
 }
 
-[[gnu::noinline]] void clear_more(nursery_core& n, bool results) noexcept {
+void clear_more(nursery_core& n, bool results) noexcept {
   nursery_more* const more = n.has_more();
   report_what_is_left(*more);
-  more->store.clear(results);
+  more->store.clear(results, 0);
   more->made.clear();
   n.more.store(nullptr, std::memory_order_relaxed);
   delete more;
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void clear_unrecorded(nursery_core& n) noexcept {
+void clear_unrecorded(nursery_core& n) noexcept {
   if (!n.unrecorded_received.get()) report_lost_failure({}, n.unrecorded);
   n.unrecorded = nullptr;
   n.unrecorded_received.set(false);
 }
 
-RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
-  n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
-  platform::light_fence();                                                              // 2
-  while (n.visitors.load(std::memory_order_acquire) != 0) let_others_pass();            // 3
+[[gnu::noinline]] void clear_unusual(nursery_core& n) noexcept {
+  while (n.visitors.load(std::memory_order_acquire) != 0) let_others_pass();  // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
-  n.store.clear(results);
-  if (n.has_more() != nullptr) [[unlikely]]
-    clear_more(n, results);
-  if (n.unrecorded != nullptr) [[unlikely]]
-    clear_unrecorded(n);
-  if (results) n.has_results.store(false, std::memory_order_relaxed);
-  n.spawned_by_owner.set(0);
-  n.joined.set(false);
-  n.opened_by.set(nullptr);
+  if (results) n.store.clear(true, n.live.spawned());
+  if (n.has_more() != nullptr) clear_more(n, results);
+  if (n.unrecorded != nullptr) clear_unrecorded(n);
+  n.has_results.store(false, std::memory_order_relaxed);
   n.asked_to_stop.store(false, std::memory_order_relaxed);
-  give_core(look_around(), n);  // destructors may have waited, and come back elsewhere
+  n.unusual.store(false, std::memory_order_relaxed);
+  n.forget_reason();
 }
 
-[[gnu::noinline]] void end_without_join(nursery_core& n) noexcept {
+[[gnu::noinline]] void recycle_slowly(nursery_core& n) noexcept {
+  clear_unusual(n);
+  n.store.clear(false, n.live.spawned());
+  shelf& here = this_desk()->nurseries;  // destructors may have waited, and come back elsewhere
+  if (here.room.get() == 0) make_room_on(here);
+  n.joined.set(false);
+  give_core(here, n);
+}
+
+RAMIE_FLATTEN void recycle(nursery_core& n, shelf& here) noexcept {
+  n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
+  platform::light_fence();                                                              // 2
+  const bool unseen = n.visitors.load(std::memory_order_acquire) == 0;                  // 3
+  if (!unseen || n.unusual.load(std::memory_order_relaxed) || n.store.has_grown() || here.room.get() == 0) [[unlikely]]
+    return recycle_slowly(n);
+  n.store.restart(n.live.spawned());
+  n.joined.set(false);
+  give_core(here, n);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void not_destroyed_by_owner() noexcept {
+  platform::fatal("a nursery was not destroyed by the fiber that opened it.");
+}
+
+void end_without_join(nursery_core& n) noexcept {
   const auto at = look_around();
   if (at.self != n.opened_by.get() || at.innermost() != &n) {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
@@ -194,6 +217,29 @@ RAMIE_FLATTEN void recycle(nursery_core& n) noexcept {
   end_triggers(n);
   // The `cancelled` that unwinds the owner carries the failure that caused it.
   if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.cause() != nullptr) (void)first_failure(n);
+}
+
+[[gnu::noinline]] void end_open(nursery_core& n) noexcept {
+  if (!n.joined.get()) end_without_join(n);
+  if (!is_owner(n, look_around())) not_destroyed_by_owner();
+  n.unusual.store(true, std::memory_order_relaxed);  // it may have been cancelled
+  n.close();
+}
+
+[[gnu::noinline]] void end_join_slowly(nursery_core& n) {
+  n.unusual.store(true, std::memory_order_relaxed);  // it may have been cancelled
+  end_triggers(n);
+  if (look_around().innermost() == &n) {
+    n.close();
+  } else {
+    n.end_early();
+  }
+  if (auto failed = first_failure(n)) std::rethrow_exception(std::move(failed));
+  check_cancelled();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void outside_a_fiber() {
+  throw usage_error("ramie: a nursery outside a fiber. Open it inside run().");
 }
 
 std::vector<std::string> names_of_live(nursery_core& n) {
@@ -220,42 +266,38 @@ using detail::nursery_core;
 
 nursery::nursery(source_location site) {
   const auto at = detail::look_around();
-  if (at.self == nullptr) throw usage_error("ramie: a nursery outside a fiber. Open it inside run().");
-  core_ = &detail::take_core(at);
-  core_->open(at, site);
-  core_->opened_by.set(at.self);
+  if (at.self == nullptr) [[unlikely]]
+    detail::outside_a_fiber();
+  nursery_core* n = detail::take_core(at.desk->nurseries);
+  if (n == nullptr) [[unlikely]]
+    n = &detail::take_from_pool();
+  core_ = n;
+  life_ = n->life.load(std::memory_order_relaxed);
+  n->open(at, site);
+  n->opened_by.set(at.self);
 }
 
 nursery::~nursery() {
   nursery_core& n = *core_;
-  if (!n.joined.get()) [[unlikely]]
-    detail::end_without_join(n);
-  const auto at = detail::look_around();
-  if (at.self == nullptr || at.self != n.opened_by.get()) [[unlikely]]
-    platform::fatal("a nursery was not destroyed by the fiber that opened it.");
   if (n.is_open()) [[unlikely]]
-    n.close(at);  // joined from within another scope, or just now
-  detail::recycle(n);
+    detail::end_open(n);  // not joined, or joined from within another scope
+  const auto at = detail::look_around();
+  if (!detail::is_owner(n, at)) [[unlikely]]
+    detail::not_destroyed_by_owner();
+  detail::recycle(n, at.desk->nurseries);
 }
 
 void nursery::join() {
   nursery_core& n = *core_;
-  auto at = detail::must_own(n, "nursery::join()");
-  at = detail::await_all(n, at);
+  const auto at = detail::must_own(n, "nursery::join()");
+  const auto* const desk = detail::await_all(n, at);
   n.joined.set(true);
-  if (n.has_more() != nullptr) [[unlikely]]
-    detail::end_triggers(n);
-  const bool innermost = at.innermost() == &n;
-  if (innermost) {
-    n.close(at);
-  } else {
-    n.end_early();
-  }
-  if (n.has_more() != nullptr || n.unrecorded != nullptr) [[unlikely]] {
-    if (auto failed = detail::first_failure(n)) std::rethrow_exception(std::move(failed));
-  }
-  if (detail::face_of(*at.self).seen_epoch.get() == at.desk->cancel_epoch->load(std::memory_order_acquire)) return;
-  check_cancelled();
+  auto& self = detail::face_of(*at.self);
+  const bool quiet = desk->cancel_epoch->load(std::memory_order_acquire) == self.seen_epoch.get();
+  const bool plain = !n.unusual.load(std::memory_order_relaxed) && self.scope == &n && n.untouched();
+  if (!quiet || !plain) [[unlikely]]
+    return detail::end_join_slowly(n);
+  n.close_untouched(self);
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {
@@ -289,6 +331,7 @@ std::stop_token nursery::get_stop_token() {
 shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when, source_location where) {
   nursery_core& n = *core_;
   (void)detail::must_own(n, "nursery::shutdown()");
+  n.unusual.store(true, std::memory_order_relaxed);
   n.asked_to_stop.store(true, std::memory_order_release);
   if (auto* const more = n.has_more(); more != nullptr && more->stop) more->stop->request_stop();
   shutdown_report found;

@@ -5,14 +5,24 @@
 #include <new>
 #include <utility>
 
+#include <ramie/platform/annotate.hpp>
 #include <ramie/platform/big_memory.hpp>
+#include <ramie/runtime/here.hpp>
 
 namespace ramie::detail {
 
 namespace {
 
 constexpr std::size_t first_run_bytes = 1024;
+constexpr std::size_t kept_run_bytes = 16 * 1024;
+constexpr std::uint32_t kept_runs = 8;  // by a worker
 constexpr std::size_t largest_small_run_bytes = 256 * 1024;
+
+// How large the next run is of those who hold so much.
+std::size_t next_run_bytes(std::size_t held) noexcept {
+  if (held < first_run_bytes) return first_run_bytes;
+  return held < kept_runs * kept_run_bytes ? kept_run_bytes : std::min(held, largest_small_run_bytes);
+}
 
 // Acquire: pairs with the releases of fiber and handle.
 bool reusable(const task_record& task) noexcept {
@@ -54,13 +64,7 @@ void* task_store::allocate_slowly(unsigned size_class, std::uint64_t ended) {
     });
   }
   if (shelf.free == nullptr) add_run(size_class);
-  if (free_block* const found = shelf.free) {
-    shelf.free = found->next();
-    return found;
-  }
-  void* const at = shelf.bump;
-  shelf.bump += bytes_of(size_class);
-  return at;
+  return allocate_quickly(size_class);
 }
 
 void task_store::add_run(unsigned size_class) {
@@ -69,14 +73,14 @@ void task_store::add_run(unsigned size_class) {
   const bool huge = held >= platform::huge_page;
   const std::size_t room = platform::huge_page - sizeof(run);
   const std::size_t bytes = huge ? room / bytes_of(size_class) * bytes_of(size_class)
-                                 : std::clamp(held, first_run_bytes, largest_small_run_bytes);
+                                 : next_run_bytes(held);
   void* memory = nullptr;
   if (huge) {
     memory = platform::take_huge_page();
   } else if (bytes == first_run_bytes && spare_ != nullptr) {
     memory = std::exchange(spare_, nullptr);
   } else {
-    memory = ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+    memory = take_run(bytes);
   }
   run* const fresh = ::new (memory) run{shelf.runs, bytes, huge};
   shelf.runs = fresh;
@@ -84,6 +88,39 @@ void task_store::add_run(unsigned size_class) {
   shelf.end = fresh->begin() + bytes;
   shelf.blocks += bytes / bytes_of(size_class);
   grown_ = true;
+}
+
+void* task_store::take_run(std::size_t bytes) {
+  worker_desk* const desk = bytes == kept_run_bytes ? this_desk() : nullptr;
+  if (desk == nullptr || desk->memory.first.get() == nullptr) {
+    return ::operator new(sizeof(run) + bytes, std::align_val_t(alignof(run)));
+  }
+  auto* const kept = static_cast<run*>(desk->memory.first.get());
+  platform::annotate::take_over(kept);
+  desk->memory.first.set(kept->older);
+  desk->memory.room.add(1);
+  return kept;
+}
+
+void task_store::give_run(run* r) noexcept {
+  const auto free = [](void* memory) { ::operator delete(memory, std::align_val_t(alignof(run))); };
+  worker_desk* const desk = r->bytes == kept_run_bytes ? this_desk() : nullptr;
+  if (desk == nullptr) return free(r);
+  shelf& here = desk->memory;
+  if (here.empty_out.get() == nullptr) {
+    here.room.set(kept_runs);
+    here.empty_out.set([](shelf& s) noexcept {
+      while (auto* const kept = static_cast<run*>(s.first.get())) {
+        s.first.set(kept->older);
+        ::operator delete(kept, std::align_val_t(alignof(run)));
+      }
+    });
+  }
+  if (here.room.get() == 0) return free(r);
+  r->older = static_cast<run*>(here.first.get());
+  platform::annotate::hand_over(r);
+  here.first.set(r);
+  here.room.add(-1u);
 }
 
 void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended) {
@@ -105,6 +142,7 @@ void* task_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::u
   if (solos_ != nullptr) solos_->previous = s;
   solos_ = s;
   ++solo_count_;
+  grown_ = true;
   s->record().type.store(nullptr, std::memory_order_relaxed);
   return memory + offset;
 }
@@ -120,22 +158,20 @@ void task_store::free_solo(task_record& task) noexcept {
 void task_store::clear_slowly(bool results) noexcept {
   if (results) for_each([](task_record& task) { destroy_result(task); });
   while (solos_ != nullptr) free_solo(solos_->record());
-  if (grown_) {
-    for (unsigned c = 0; c < class_count; ++c) {
-      while (run* const r = shelves_[c].runs) {
-        shelves_[c].runs = r->older;
-        if (r == &first_small_ || r == &first_medium_) continue;
-        if (r->huge) {
-          platform::give_huge_page(r);
-        } else if (r->bytes == first_run_bytes && spare_ == nullptr) {
-          spare_ = r;
-        } else {
-          ::operator delete(r, std::align_val_t(alignof(run)));
-        }
+  for (unsigned c = 0; c < class_count; ++c) {
+    while (run* const r = shelves_[c].runs) {
+      shelves_[c].runs = r->older;
+      if (r == &first_small_ || r == &first_medium_) continue;
+      if (r->huge) {
+        platform::give_huge_page(r);
+      } else if (r->bytes == first_run_bytes && spare_ == nullptr) {
+        spare_ = r;
+      } else {
+        give_run(r);
       }
     }
-    grown_ = false;
   }
+  grown_ = false;
   solo_ended_at_last_look_ = 0;
   forget_all();
 }

@@ -8,7 +8,8 @@
 // ever needs no more memory than its live tasks do, times a small factor.
 //
 // Blocks have one of four sizes; larger or over-aligned ones come from the heap one by one ("solo") and go back there.
-// The first few small blocks are part of the store. One fiber or thread at a time.
+// The first few small blocks are part of the store; runs of middling size are kept with the worker when their nursery
+// ends. One fiber or thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,53 +19,53 @@
 
 namespace ramie::detail {
 
-struct reserved_block {
-  void* at;
-  block_origin origin;
-};
-
 class task_store {
  public:
   task_store() noexcept { forget_all(); }
   ~task_store() {
-    clear(false);
+    clear(false, 0);
     ::operator delete(spare_, std::align_val_t(alignof(run)));
   }
   task_store(const task_store&) = delete;
   task_store& operator=(const task_store&) = delete;
 
-  static constexpr unsigned class_count = 4;
-  static constexpr std::uint8_t solo_class = 0xff;
-  static constexpr std::size_t smallest = 64;
-  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned size_class) noexcept { return smallest << size_class; }
-
-  // Room for a task; until one is there, only `type` of the record is set, to null. `ended()` tells how many fibers
-  // of the nursery have ended so far, roughly. Throws std::bad_alloc.
-  template <class Ended>
-  [[nodiscard]] reserved_block allocate(std::size_t bytes, std::size_t alignment, bool shared, Ended ended) {
-    if (bytes > bytes_of(class_count - 1) || alignment > block_alignment) [[unlikely]]
-      return {allocate_solo(bytes, alignment, ended()), {solo_class, shared}};
-    const unsigned size_class = class_for(bytes);
-    shelf_of_size& shelf = shelves_[size_class];
-    void* at = shelf.free;
-    if (at != nullptr) {
-      shelf.free = static_cast<free_block*>(at)->next();
-    } else if (shelf.bump != shelf.end) [[likely]] {
-      at = shelf.bump;
-      shelf.bump += bytes_of(size_class);
-    } else {
-      at = allocate_slowly(size_class, ended());
-    }
-    static_cast<task_record*>(at)->type.store(nullptr, std::memory_order_relaxed);
-    return {at, {static_cast<std::uint8_t>(size_class), shared}};
+  static constexpr unsigned class_count = block_class_count;
+  [[nodiscard]] static constexpr std::size_t bytes_of(unsigned size_class) noexcept {
+    return smallest_block << size_class;
   }
+
+  // Room for a task; until one is there, only `type` of the record is set, to null.
+  // If some is at hand, else null.
+  [[nodiscard]] void* allocate_quickly(unsigned size_class) noexcept {
+    shelf_of_size& shelf = shelves_[size_class];
+    if (free_block* const at = shelf.free) {
+      shelf.free = at->next();
+      return at;  // has no type
+    }
+    if (shelf.bump == shelf.end) [[unlikely]]
+      return nullptr;
+    auto* const at = reinterpret_cast<task_record*>(shelf.bump);
+    if (at == nullptr) __builtin_unreachable();
+    shelf.bump += bytes_of(size_class);
+    at->type.store(nullptr, std::memory_order_relaxed);
+    return at;
+  }
+  // `ended` fibers of the nursery have ended so far, roughly. Throws std::bad_alloc.
+  [[nodiscard]] void* allocate(unsigned size_class, std::uint64_t ended) {
+    void* const at = allocate_quickly(size_class);
+    return at != nullptr ? at : allocate_slowly(size_class, ended);
+  }
+  [[nodiscard]] void* allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended);
 
   // Finished and dropped, or never used: reuse it at once. Destroys no result.
   void recycle(void* at, block_origin from) noexcept {
     auto& task = *static_cast<task_record*>(at);
     if (from.size_class == solo_class) [[unlikely]]
       return free_solo(task);
-    shelf_of_size& shelf = shelves_[from.size_class];
+    put_back(task, from.size_class);
+  }
+  void put_back(task_record& task, unsigned size_class) noexcept {
+    shelf_of_size& shelf = shelves_[size_class];
     shelf.free = free_block::make(task, shelf.free);
   }
 
@@ -77,17 +78,19 @@ class task_store {
     }
   }
 
-  // All tasks have ended; results that are left are destroyed if `results`. Gives all memory back.
-  void clear(bool results) noexcept {
-    if (results || grown_ || solos_ != nullptr) [[unlikely]]
-      clear_slowly(results);
-    else
-      for (unsigned c = 0; c < 2; ++c) shelves_[c].restart();  // the others begin on the heap
+  // All tasks have ended; results that are left are destroyed if `results`. Gives all memory back. `ended`: as above.
+  void clear(bool results, std::uint64_t ended) noexcept {
+    if (results || grown_) clear_slowly(results);
+    restart(ended);
+  }
+  // The same for a store that has not grown and owns no result.
+  [[nodiscard]] bool has_grown() const noexcept { return grown_; }
+  void restart(std::uint64_t ended) noexcept {
+    restart(0, first_small_, ended);  // the others begin on the heap
+    restart(1, first_medium_, ended);
   }
 
  private:
-  static constexpr std::size_t block_alignment = 64;  // a block shares no cache line with another
-
   // A free block is a record without a task; the chain goes through its frame pointer.
   class free_block : public task_record {
    public:
@@ -114,11 +117,6 @@ class task_store {
     run* runs = nullptr;  // youngest first; the last one may be part of the store
     std::uint64_t blocks = 0;
     std::uint64_t ended_at_last_look = 0;
-    void restart() noexcept {
-      free = nullptr;
-      bump = runs->begin();
-      ended_at_last_look = 0;
-    }
   };
   // Stands right before its record.
   struct solo {
@@ -132,11 +130,13 @@ class task_store {
 
   template <std::size_t Blocks, unsigned Class>
   struct built_in : run {
-    alignas(block_alignment) char storage[Blocks * (smallest << Class)];
+    alignas(block_alignment) char storage[Blocks * (smallest_block << Class)];
   };
 
-  [[nodiscard]] static unsigned class_for(std::size_t bytes) noexcept {
-    return (bytes > 64) + (bytes > 128) + (bytes > 256);
+  void restart(unsigned size_class, run& first, std::uint64_t ended) noexcept {
+    shelves_[size_class].free = nullptr;
+    shelves_[size_class].bump = first.begin();
+    shelves_[size_class].ended_at_last_look = ended;
   }
   template <class Look>
   void for_each_of(unsigned size_class, Look look) {
@@ -150,9 +150,10 @@ class task_store {
   }
 
   [[nodiscard]] void* allocate_slowly(unsigned size_class, std::uint64_t ended);
-  [[nodiscard]] void* allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended);
   void free_solo(task_record& task) noexcept;
   void add_run(unsigned size_class);
+  [[nodiscard]] static void* take_run(std::size_t bytes);
+  static void give_run(run* r) noexcept;
   void clear_slowly(bool results) noexcept;
   void forget_all() noexcept;
 
@@ -160,7 +161,7 @@ class task_store {
   solo* solos_ = nullptr;
   std::uint64_t solo_count_ = 0;
   std::uint64_t solo_ended_at_last_look_ = 0;
-  bool grown_ = false;    // something came from the heap
+  bool grown_ = false;    // something came from the heap, runs or solos
   run* spare_ = nullptr;  // a first run kept for the next nursery
   built_in<4, 0> first_small_;
   built_in<2, 1> first_medium_;

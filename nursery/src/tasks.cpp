@@ -75,23 +75,23 @@ void tell_getters(nursery_core& home, const task_record& task) noexcept {
   complete_all(ready);
 }
 
-reserved_block reserve_shared(nursery_core& n, const task_maker& maker) {
+[[gnu::noinline]] reserved_block reserve_slowly(nursery_core& n, unsigned size_class, std::size_t bytes,
+                                                std::size_t alignment) {
+  const bool shared = must_be_family(n, look_around(), "a spawn into") != kinship::owner;
+  const auto from = [&](task_store& store) -> reserved_block {
+    void* const at =
+        size_class == solo_class ? store.allocate_solo(bytes, alignment, n.ended()) : store.allocate(size_class, n.ended());
+    return {at, shared};
+  };
+  if (!shared) return from(n.store);
   nursery_more& more = n.need_more();
   std::lock_guard hold(more.mutex);
-  return more.store.allocate(maker.bytes, maker.alignment, true, [&n] { return n.ended(); });
-}
-
-void unreserve(nursery_core& n, const reserved_block& block) noexcept {
-  if (!block.origin.shared) return n.store.recycle(block.at, block.origin);
-  nursery_more& more = *n.has_more();
-  std::lock_guard hold(more.mutex);
-  more.store.recycle(block.at, block.origin);
+  return from(more.store);
 }
 
 void count_in(nursery_core& n, bool by_owner) noexcept {
   if (by_owner) {
     n.live.spawned_by_owner();
-    n.spawned_by_owner.add(1);
   } else {
     n.live.spawned_by_descendant();
     n.spawned_by_descendants.fetch_add(1, std::memory_order_relaxed);
@@ -100,32 +100,44 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 
 }  // namespace
 
-task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how) {
-  whereabouts at = look_around();
-  const bool by_owner = must_be_family(n, at, "a spawn into") == kinship::owner;
-  const reserved_block room = by_owner
-                                  ? n.store.allocate(maker.bytes, maker.alignment, false, [&n] { return n.ended(); })
-                                  : reserve_shared(n, maker);
-  task_record* task = nullptr;
+reserved_block reserve_task(nursery_core& n, unsigned size_class) {
+  if (is_owner(n, look_around()) && !n.joined.get()) [[likely]] {
+    if (void* const room = n.store.allocate_quickly(size_class)) [[likely]]
+      return {room, false};
+  }
+  return reserve_slowly(n, size_class, 0, 0);
+}
+
+reserved_block reserve_solo_task(nursery_core& n, std::size_t bytes, std::size_t alignment) {
+  return reserve_slowly(n, solo_class, bytes, alignment);
+}
+
+void unreserve_task(nursery_core& n, void* room, block_origin from) noexcept {
+  if (!from.shared) return n.store.recycle(room, from);
+  nursery_more& more = *n.has_more();
+  std::lock_guard hold(more.mutex);
+  more.store.recycle(room, from);
+}
+
+bool launch_task(nursery_core& n, task_record& task, source_location site) noexcept {
+  return spawn_simply(n, task, site, task_type_of(task).ops);
+}
+
+void launch_task_slowly(nursery_core& n, task_record& task, const spawn_options& how) {
+  const bool by_owner = !task.origin.shared;
   bool counted = false;
   try {
-    task = maker.construct(room.at, room.origin, parts);
-    at.desk = this_desk();  // a constructor that waits may come back elsewhere
-    if (!how.name.empty()) [[unlikely]]
-      name_fiber(*task, how.name);
+    if (!how.name.empty()) name_fiber(task, how.name);
     count_in(n, by_owner);
     counted = true;
-    spawn_here(at, task_type_of(*task).ops, *task, n, how.stack_size, how.site);
+    spawn_here(look_around(), task_type_of(task).ops, task, n, how.stack_size, how.site);
   } catch (...) {
     if (counted) n.live.not_spawned_after_all(by_owner);
-    if (task != nullptr) {
-      drop_extras(*task);
-      maker.destroy_closure(*task);
-    }
-    unreserve(n, room);
+    drop_extras(task);
+    task_type_of(task).destroy_closure(task);
+    unreserve_task(n, &task, task.origin);
     throw;
   }
-  return {task, &n, n.life.load(std::memory_order_relaxed)};
 }
 
 // In the child, in a catch block. A `cancelled` of a scope the child is still in is an end, not a failure; one
@@ -170,10 +182,9 @@ void task_discarded(task_record& task, discard_cause why) noexcept {
   }
 }
 
-void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
-  auto& task = static_cast<task_record&>(record);
-  auto& home = static_cast<nursery_core&>(scope);
-  const bool in_place = joiner == &home;
+namespace {
+
+[[gnu::noinline]] void retire(task_record& task, nursery_core& home, bool in_place) noexcept {
   if (task.dropped.load(std::memory_order_acquire)) {
     destroy_result(task);
     if (in_place && !task.origin.shared) {
@@ -183,6 +194,7 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
     }
   } else {
     if (task.has_result && task_type_of(task).destroy_result != nullptr) {
+      home.unusual.store(true, std::memory_order_relaxed);
       home.has_results.store(true, std::memory_order_relaxed);
     }
     if ((task.end.fetch_or(task_finished, std::memory_order_acq_rel) & task_wanted) != 0) tell_getters(home, task);
@@ -192,6 +204,20 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
   } else {
     home.live.ended_elsewhere();
   }
+}
+
+}  // namespace
+
+// Mostly its owner has let go of it, and waits below: nothing is left to do but to use the block again.
+void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
+  auto& task = static_cast<task_record&>(record);
+  auto& home = static_cast<nursery_core&>(scope);
+  const bool in_place = joiner == &home;
+  const bool plain = !task.has_result && !task.origin.shared && task.origin.size_class != solo_class;
+  if (!in_place || !plain || !task.dropped.load(std::memory_order_acquire)) [[unlikely]]
+    return retire(task, home, in_place);
+  home.store.put_back(task, task.origin.size_class);
+  home.live.ended_in_place();
 }
 
 void await_task(const task_handle& handle) {
@@ -267,20 +293,31 @@ void value_taken(const task_handle& handle) {
   }
 }
 
-void drop_task(const task_handle& handle) noexcept {
-  nursery_core& home = *handle.home;
-  if (home.life.load(std::memory_order_acquire) != handle.life) return;
-  const whereabouts at = look_around();
-  task_record& task = *handle.record;
-  if (at.self == home.opened_by.get() && at.self != nullptr) [[likely]] {
-    if (!has_finished(task)) return task.dropped.store(true, std::memory_order_release);
-    destroy_result(task);
-    if (!task.origin.shared) return home.store.recycle(&task, task.origin);
-    return task.dropped.store(true, std::memory_order_release);
-  }
-  const visit here(home, at);
-  if (home.life.load(std::memory_order_acquire) != handle.life) return;
+namespace {
+
+[[gnu::noinline]] void drop_elsewhere(task_record& task, nursery_core& home, std::uint64_t life) noexcept {
+  const visit here(home, look_around());
+  if (home.life.load(std::memory_order_acquire) != life) return;
   if (has_finished(task)) destroy_result(task);
+  task.dropped.store(true, std::memory_order_release);
+}
+
+// By the owner.
+[[gnu::noinline]] void drop_finished(task_record& task, nursery_core& home) noexcept {
+  destroy_result(task);
+  if (!task.origin.shared) return home.store.recycle(&task, task.origin);
+  task.dropped.store(true, std::memory_order_release);
+}
+
+}  // namespace
+
+void drop_task(task_record& task, nursery_core& home, std::uint64_t life) noexcept {
+  if (home.life.load(std::memory_order_acquire) != life) [[unlikely]]
+    return;
+  if (!is_owner(home, look_around())) [[unlikely]]
+    return drop_elsewhere(task, home, life);
+  if (has_finished(task)) [[unlikely]]
+    return drop_finished(task, home);
   task.dropped.store(true, std::memory_order_release);
 }
 

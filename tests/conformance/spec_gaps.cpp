@@ -314,6 +314,7 @@ class still_worker {
  public:
   still_worker() : rt_(with_workers(1)) {
     (void)sched().idle.claim_parked();  // counted as searching: nobody is started for what is queued
+    sched().injection.reserve(fibers.size());  // they are from no pool, which would have done it
     for (fiber& f : fibers) f.word.initialise_runnable(0);
   }
   [[nodiscard]] scheduler& sched() { return rt_.internals(); }

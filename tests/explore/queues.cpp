@@ -14,7 +14,6 @@ namespace {
 using namespace ramie::detail;
 
 struct item {
-  ramie::platform::owned<item*> next{nullptr};
   plain<int> content{0};  // written before the item is queued, read by whoever gets it
   int seen = 0;
 
@@ -183,6 +182,7 @@ class newest_slot final : public scenario {
 // Two that put, one alone and one in a batch, two that take.
 class injection final : public scenario {
  public:
+  injection() { queue_.reserve(4); }
   std::vector<std::function<void()>> threads() override {
     return {[this] { queue_.put(&items_[0].filled()); }, [this] { put_batch(); }, [this] { take(1); },
             [this] { take(3); }};
@@ -212,6 +212,7 @@ class injection final : public scenario {
 class injection_room final : public scenario {
  public:
   injection_room() {
+    queue_.reserve(global_queue_soft_capacity);
     for (auto& i : items_) queue_.put(&i);
   }
   std::vector<std::function<void()>> threads() override {

@@ -64,10 +64,10 @@ MUTANTS = [
         ("        return wake_result::deferred;", "        return wake_result::must_enqueue;")], ["one_wait_two_workers"]),
     ("two claims on one wait", STATE, [("seen.state() == lifecycle::parking && !seen.has(word_view::claimed)", "seen.state() == lifecycle::parking")],
      ["one_wait_two_workers"]),
-    ("young pop without a tag", DEQUE, [("return {steal(), real(), tag() + 1}; }", "return {steal(), real(), tag()}; }")], ["ring_ends"]),
+    ("young pop without a tag", DEQUE, [("return head_view(bits_ + (std::uint64_t{1} << 32)); }", "return head_view(bits_); }")], ["ring_ends"]),
     ("tag before the tail", DEQUE, [
         ("    tail_.store(lowered, std::memory_order_release);  // before the RMW below\n", ""),
-        ("        return slot(lowered).load(std::memory_order_relaxed);", "        tail_.store(lowered);\n        return slot(lowered).load(std::memory_order_relaxed);"),
+        ("    return slot(lowered).load(std::memory_order_relaxed);", "    tail_.store(lowered);\n    return slot(lowered).load(std::memory_order_relaxed);"),
     ], ["ring_ends"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
@@ -80,7 +80,7 @@ MUTANTS = [
     ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
                                     "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
      ["join_and_end"]),
-    ("joining is not announced", LIVE, [("const auto fold = 2 * local_.get() + 1;", "const auto fold = 2 * local_.get();"),
+    ("joining is not announced", LIVE, [("const auto fold = 2 * local() + 1;", "const auto fold = 2 * local();"),
                                         ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
     ("the joiner does not wait for the teller", LIVE, [
         ("    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
@@ -116,7 +116,7 @@ MUTANTS = [
     ("a sleeper that can't be found", IDLE, [("if ((before & mask) != 0) {", "if ((before & mask) == 0) {")], ["nobody_sleeps_on_work"]),
     ("a token that comes while parking is lost", PARKER, [("  if (announce()) return;\n  while", "  (void)announce();\n  state_.store(parked);\n  while")], ["parker_tokens"]),
     ("two tokens are two", PARKER, [("state_.exchange(notified, std::memory_order_release) == parked", "state_.fetch_add(1) == parked")], ["parker_tokens"]),
-    ("a batch that forgets its end", INJECTION, [("    last_ = items[count - 1];\n", "    last_ = items[0];\n")], ["injection"]),
+    ("a batch over what is there", INJECTION, [("at(first_ + length + i) = items[i];", "at(first_ + i) = items[i];")], ["injection"]),
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
     # The whole runtime under the explorer.
     ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], "programs"),

@@ -15,11 +15,9 @@
 namespace unit_queues {
 
 using namespace ramie::detail;
-using ramie::platform::owned;
 
 struct item {
   int id = 0;
-  owned<item*> next{nullptr};
 };
 
 struct vector_overflow {
@@ -141,6 +139,8 @@ TEST_CASE("the LIFO slot evicts the older and opens only to thieves of a stalled
 
 TEST_CASE("the injection queue keeps order across batches", "[unit][injection]") {
   injection_queue<item> q;
+  q.reserve(3);
+  q.reserve(10);
   std::array<item, 10> items;
   item* pointers[10];
   for (int i = 0; i < 10; ++i) {
@@ -152,6 +152,7 @@ TEST_CASE("the injection queue keeps order across batches", "[unit][injection]")
   CHECK(q.size() == 10);
   item* out[10];
   CHECK(q.take(out, 4) == 4);
+  q.reserve(100);
   CHECK(q.take(out + 4, 10) == 6);
   CHECK(q.take(out, 1) == 0);
   for (int i = 0; i < 10; ++i) CHECK(out[i]->id == i);
@@ -166,6 +167,7 @@ TEST_CASE("a worker takes its fair share, from 4 to 64", "[unit][injection]") {
 
 TEST_CASE("threads outside wait at the soft mark, and the crossing is counted", "[unit][injection]") {
   injection_queue<item> q;
+  q.reserve(global_queue_soft_capacity);
   std::vector<item> items(global_queue_soft_capacity);
   for (auto& i : items) q.put(&i);
   CHECK(q.times_over_mark() == 1);

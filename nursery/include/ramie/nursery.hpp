@@ -5,6 +5,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -48,16 +49,17 @@ struct shutdown_report {
 
 namespace ramie::detail {
 
-// How one kind of task is made. `construct` builds the task at `at` from what `parts` points to; it may throw.
-struct task_maker {
-  std::size_t bytes;
-  std::size_t alignment;
-  task_record* (*construct)(void* at, block_origin from, void* parts);
-  void (*destroy_closure)(task_record& task) noexcept;
-};
-
-// On failure nothing has happened. Throws what construct throws, usage_error, std::bad_alloc.
-[[nodiscard]] task_handle start_task(nursery_core& n, const task_maker& maker, void* parts, const spawn_options& how);
+// A spawn is three steps: reserve a block, make the task there, launch it. What they pass on fits into registers.
+//
+// Room for a task. Throws usage_error, std::bad_alloc.
+[[nodiscard]] reserved_block reserve_task(nursery_core& n, unsigned size_class);
+[[nodiscard]] reserved_block reserve_solo_task(nursery_core& n, std::size_t bytes, std::size_t alignment);
+void unreserve_task(nursery_core& n, void* room, block_origin from) noexcept;  // nothing was made there
+// The plain case: no options, and all that is needed is at hand. False: nothing has happened.
+[[nodiscard]] bool launch_task(nursery_core& n, task_record& task, source_location site) noexcept;
+// Any case. On failure the task and its room are gone. Throws usage_error, std::bad_alloc, what copying an inherited
+// fiber-local value throws.
+void launch_task_slowly(nursery_core& n, task_record& task, const spawn_options& how);
 
 // n.make: room for an object and for the note that it is to be destroyed. The object is made without any lock.
 struct room_for_object {
@@ -98,20 +100,20 @@ class nursery {
   template <::ramie::detail::not_options F>
   requires std::invocable<std::decay_t<F>>
   auto spawn(F&& f, source_location site = source_location::current()) {
-    return start({{}, 0, site}, std::forward<F>(f));
+    return start(site, std::forward<F>(f));
   }
   template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A>
   auto spawn(F&& f, A&& a, source_location site = source_location::current()) {
-    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a));
+    return start(site, std::forward<F>(f), std::forward<A>(a));
   }
   template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A, ::ramie::detail::not_a_site B>
   auto spawn(F&& f, A&& a, B&& b, source_location site = source_location::current()) {
-    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b));
+    return start(site, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b));
   }
   template <::ramie::detail::not_options F, ::ramie::detail::not_a_site A, ::ramie::detail::not_a_site B,
             ::ramie::detail::not_a_site C>
   auto spawn(F&& f, A&& a, B&& b, C&& c, source_location site = source_location::current()) {
-    return start({{}, 0, site}, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+    return start(site, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
   }
   // With a name or a stack size of its own, and any number of arguments.
   template <class F, class... Args>
@@ -178,34 +180,48 @@ class nursery {
   [[nodiscard]] bool owns(const cancelled& c) const noexcept;
 
  private:
-  template <class F, class... Args>
-  auto start(const spawn_options& how, F&& f, Args&&... args) {
+  // `how` is a source_location, or spawn_options.
+  template <class How, class F, class... Args>
+  auto start(const How& how, F&& f, Args&&... args) {
     using work = std::conditional_t<sizeof...(Args) == 0, std::decay_t<F>,
                                     ::ramie::detail::bound_call<std::decay_t<F>, std::decay_t<Args>...>>;
     using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
     using block = ::ramie::detail::task_block<work, result>;
-    using parts = std::tuple<F&&, Args&&...>;
-    static constexpr ::ramie::detail::task_maker maker{
-        sizeof(block), alignof(block),
-        [](void* at, ::ramie::detail::block_origin from, void* all) -> ::ramie::detail::task_record* {
-          return std::apply(
-              [&](auto&& callable, auto&&... values) {
-                if constexpr (sizeof...(Args) == 0) {
-                  return ::new (at) block(from, std::forward<F>(callable));
-                } else {
-                  return ::new (at) block(from, std::forward<F>(callable),
-                                          std::tuple<std::decay_t<Args>...>(std::forward<Args>(values)...));
-                }
-              },
-              std::move(*static_cast<parts*>(all)));
-        },
-        [](::ramie::detail::task_record& task) noexcept { static_cast<block&>(task).destroy_closure(); }};
-    parts all(std::forward<F>(f), std::forward<Args>(args)...);
-    return task<result>(::ramie::detail::start_task(*core_, maker, &all, how));
+    block* const made = make_task<block>(std::forward<F>(f), std::forward<Args>(args)...);
+    if constexpr (std::is_same_v<How, source_location>) {
+      if (made->origin.shared || !::ramie::detail::launch_task(*core_, *made, how)) [[unlikely]]
+        ::ramie::detail::launch_task_slowly(*core_, *made, {{}, 0, how});
+    } else {
+      ::ramie::detail::launch_task_slowly(*core_, *made, how);
+    }
+    return task<result>({made, core_, life_});
+  }
+  template <class Block, class F, class... Args>
+  Block* make_task(F&& f, Args&&... args) {
+    constexpr auto size_class = ::ramie::detail::block_class_for(sizeof(Block), alignof(Block));
+    ::ramie::detail::reserved_block room;
+    if constexpr (size_class != ::ramie::detail::solo_class) {
+      room = ::ramie::detail::reserve_task(*core_, size_class);
+    } else {
+      room = ::ramie::detail::reserve_solo_task(*core_, sizeof(Block), alignof(Block));
+    }
+    const ::ramie::detail::block_origin from{size_class, room.shared};
+    try {
+      if constexpr (sizeof...(Args) == 0) {
+        return ::new (room.at) Block(from, std::forward<F>(f));
+      } else {
+        return ::new (room.at) Block(from, std::forward<F>(f),
+                                     std::tuple<std::decay_t<Args>...>(std::forward<Args>(args)...));
+      }
+    } catch (...) {
+      ::ramie::detail::unreserve_task(*core_, room.at, from);
+      throw;
+    }
   }
   shutdown_report shutdown_by(std::chrono::steady_clock::time_point when, source_location where);
 
   ::ramie::detail::nursery_core* core_;
+  std::uint64_t life_;  // which of the core's lives this is
 };
 
 // Runs f(n) with a fresh nursery n, joins it and returns f's result. If f throws, the children are cancelled and

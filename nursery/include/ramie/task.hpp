@@ -21,7 +21,7 @@ void await_task(const task_handle& handle);       // throws usage_error, cancell
 void rethrow_failure(const task_handle& handle);  // returns if the task has a value
 void value_taken(const task_handle& handle);      // throws usage_error if it was before
 [[nodiscard]] bool task_done(const task_handle& handle);
-void drop_task(const task_handle& handle) noexcept;
+void drop_task(task_record& task, nursery_core& home, std::uint64_t life) noexcept;
 [[nodiscard]] join_target task_join_target(const task_handle& handle) noexcept;
 [[noreturn]] void no_such_task();
 [[noreturn]] void cancelled_on_its_own();  // throws `cancelled`
@@ -89,7 +89,9 @@ class task {
 
   // Lets go of the child, which goes on.
   void reset() noexcept {
-    if (handle_.record != nullptr) ::ramie::detail::drop_task(std::exchange(handle_, {}));
+    if (handle_.record == nullptr) return;
+    const ::ramie::detail::task_handle gone = std::exchange(handle_, {});
+    ::ramie::detail::drop_task(*gone.record, *gone.home, gone.life);  // in registers: it is called after most spawns
   }
 
  private:

@@ -7,7 +7,7 @@
 //   pop_young owner, at the tail: what a join wants
 //   steal     anybody, at the head, in three phases: claim, copy, release
 //
-// Head word: {steal:16, real:16, tag:32}. Slots [real, tail) hold entries. steal == real unless a
+// Head word: {tag:32, steal:16, real:16}, so that a bump of the tag is one addition. Slots [real, tail) hold entries. steal == real unless a
 // thief is copying out [steal, real): those slots are claimed but must not be overwritten yet.
 //
 // Invariants
@@ -50,6 +50,17 @@ class deque {
       push_full(item, overflow);
   }
 
+  // The same; false, and nothing has happened, if it is full.
+  [[nodiscard]] bool try_push(T* item) noexcept {
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
+    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
+      return false;
+    slot(tail).store(item, std::memory_order_relaxed);
+    tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
+    return true;
+  }
+
   // Owner only; the ring must have room for `count` more. Publishes them in one step.
   void push_batch(T* const* items, std::uint32_t count) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
@@ -80,16 +91,14 @@ class deque {
     if (head_view(bits).real() == tail) return nullptr;
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
     tail_.store(lowered, std::memory_order_release);  // before the RMW below
-    for (;;) {
+    while (!head_.compare_exchange_weak(bits, head_view(bits).tagged().bits(), std::memory_order_acq_rel,
+                                        std::memory_order_acquire)) {
       if (head_view(bits).real() == tail) {  // a thief took the last one before our tag was seen
         tail_.store(tail, std::memory_order_relaxed);
         return nullptr;
       }
-      if (head_.compare_exchange_weak(bits, head_view(bits).tagged().bits(), std::memory_order_acq_rel,
-                                      std::memory_order_acquire)) {
-        return slot(lowered).load(std::memory_order_relaxed);
-      }
     }
+    return slot(lowered).load(std::memory_order_relaxed);
   }
 
   // Any thread but the victim's owner; `into` is the caller's own, empty ring. Returns one entry to
@@ -147,12 +156,12 @@ class deque {
    public:
     constexpr explicit head_view(std::uint64_t bits) noexcept : bits_(bits) {}
     constexpr head_view(std::uint16_t steal, std::uint16_t real, std::uint32_t tag) noexcept
-        : bits_((std::uint64_t{steal} << 48) | (std::uint64_t{real} << 32) | tag) {}
+        : bits_((std::uint64_t{tag} << 32) | (std::uint64_t{steal} << 16) | real) {}
     [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
-    [[nodiscard]] constexpr std::uint16_t steal() const noexcept { return static_cast<std::uint16_t>(bits_ >> 48); }
-    [[nodiscard]] constexpr std::uint16_t real() const noexcept { return static_cast<std::uint16_t>(bits_ >> 32); }
-    [[nodiscard]] constexpr std::uint32_t tag() const noexcept { return static_cast<std::uint32_t>(bits_); }
-    [[nodiscard]] constexpr head_view tagged() const noexcept { return {steal(), real(), tag() + 1}; }
+    [[nodiscard]] constexpr std::uint16_t steal() const noexcept { return static_cast<std::uint16_t>(bits_ >> 16); }
+    [[nodiscard]] constexpr std::uint16_t real() const noexcept { return static_cast<std::uint16_t>(bits_); }
+    [[nodiscard]] constexpr std::uint32_t tag() const noexcept { return static_cast<std::uint32_t>(bits_ >> 32); }
+    [[nodiscard]] constexpr head_view tagged() const noexcept { return head_view(bits_ + (std::uint64_t{1} << 32)); }
     [[nodiscard]] constexpr head_view popped_old(std::uint16_t count = 1) const noexcept {
       const auto next = static_cast<std::uint16_t>(real() + count);
       return {steal() == real() ? next : steal(), next, tag() + 1};
@@ -167,16 +176,6 @@ class deque {
   };
 
   platform::atomic<T*>& slot(std::uint16_t index) noexcept { return slots_[index % capacity]; }
-
-  [[nodiscard]] bool try_push(T* item) noexcept {
-    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
-    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
-    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
-      return false;
-    slot(tail).store(item, std::memory_order_relaxed);
-    tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
-    return true;
-  }
 
   template <class Overflow>
   [[gnu::noinline]] void push_full(T* item, Overflow& overflow) noexcept {

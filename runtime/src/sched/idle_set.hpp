@@ -45,7 +45,11 @@ class idle_set {
   class snapshot {
    public:
     explicit snapshot(std::uint64_t counts) noexcept : counts_(counts) {}
-    [[nodiscard]] bool nothing_to_do() const noexcept { return !should_wake() && !monitor_asleep(); }
+    [[nodiscard]] bool nothing_to_do() const noexcept {
+      if ((counts_ & (parked_mask | monitor_bit)) == 0) [[likely]]  // everybody is up
+        return true;
+      return !should_wake() && !monitor_asleep();
+    }
     [[nodiscard]] bool should_wake() const noexcept { return searching() == 0 && parked() != 0; }
     [[nodiscard]] bool monitor_asleep() const noexcept { return (counts_ & monitor_bit) != 0; }
     [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
@@ -135,6 +139,7 @@ class idle_set {
  private:
   static constexpr std::uint64_t one_searching = 1;
   static constexpr std::uint64_t one_parked = std::uint64_t{1} << 16;
+  static constexpr std::uint64_t parked_mask = 0xffff * one_parked;
   static constexpr std::uint64_t one_present = std::uint64_t{1} << 32;
   static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 48;
   static constexpr std::uint64_t roused_one = (std::uint64_t{1} << 49) - one_parked + one_searching;

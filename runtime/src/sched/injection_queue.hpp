@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 // The global queue: where work from outside, from full rings and from retiring workers meets the
-// workers. An intrusive list under a mutex, with its length readable without it; pushes and pops move
-// whole batches, so that the mutex is paid once per batch.
+// workers. A circular array under a mutex, with its length readable without it; pushes and pops move
+// whole batches, so that the mutex is paid once per batch. (Not a list through the entries: it would be as long as the
+// caches are small, and a worker that takes a batch would miss them once per entry, one after the other.)
 //
-// Growth is unbounded: a wake must never be refused. global_queue_soft_capacity is a mark: crossings are
+// Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: whoever makes
+// entries calls reserve() first, which may fail. global_queue_soft_capacity is a mark: crossings are
 // counted, and threads outside the runtime that spawn wait below it (wait_for_room).
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/fatal.hpp>
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/constants.hpp>
 
@@ -25,23 +30,30 @@ namespace ramie::detail {
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, min_global_batch, max_global_batch));
 }
 
-// T has `platform::owned<T*> next`, free for the queue's use while the entry is in it.
 template <class T>
 class injection_queue {
  public:
+  // There will be up to `entries` in all. Throws std::bad_alloc.
+  void reserve(std::size_t entries) {
+    std::lock_guard hold(mutex_);
+    if (entries <= capacity_) return;
+    const std::size_t room = std::bit_ceil(std::max(entries, 2 * capacity_));
+    auto larger = std::make_unique_for_overwrite<T*[]>(room);
+    const std::size_t length = length_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < length; ++i) larger[i] = at(first_ + i);
+    items_ = std::move(larger);
+    capacity_ = room;
+    first_ = 0;
+  }
+
   void put(T* item) noexcept { put(&item, 1); }
 
   void put(T* const* items, std::uint32_t count) noexcept {
-    if (count == 0) return;
-    for (std::uint32_t i = 0; i + 1 < count; ++i) items[i]->next.set(items[i + 1]);
-    items[count - 1]->next.set(nullptr);
     std::lock_guard hold(mutex_);
-    if (last_ == nullptr) {
-      first_ = items[0];
-    } else {
-      last_->next.set(items[0]);
-    }
-    last_ = items[count - 1];
+    const std::size_t length = length_.load(std::memory_order_relaxed);
+    if (length + count > capacity_) [[unlikely]]
+      platform::fatal("more fibers are queued than there are: corruption of the runtime.");
+    for (std::uint32_t i = 0; i < count; ++i) at(first_ + length + i) = items[i];
     grow(count);
   }
 
@@ -49,12 +61,9 @@ class injection_queue {
   [[nodiscard]] std::uint32_t take(T** out, std::uint32_t limit) noexcept {
     if (empty()) return 0;
     std::lock_guard hold(mutex_);
-    std::uint32_t count = 0;
-    while (count < limit && first_ != nullptr) {
-      out[count++] = first_;
-      first_ = first_->next.get();
-    }
-    if (first_ == nullptr) last_ = nullptr;
+    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(limit, length_.load(std::memory_order_relaxed)));
+    for (std::uint32_t i = 0; i < count; ++i) out[i] = at(first_ + i);
+    first_ += count;
     shrink(count);
     return count;
   }
@@ -73,6 +82,8 @@ class injection_queue {
   }
 
  private:
+  T*& at(std::size_t index) noexcept { return items_[index & (capacity_ - 1)]; }
+
   void grow(std::uint32_t count) noexcept {
     const auto before = length_.load(std::memory_order_relaxed);
     length_.store(before + count, std::memory_order_release);
@@ -84,8 +95,9 @@ class injection_queue {
   }
 
   platform::mutex mutex_;
-  T* first_ = nullptr;
-  T* last_ = nullptr;
+  std::unique_ptr<T*[]> items_;
+  std::size_t capacity_ = 0;  // a power of two
+  std::size_t first_ = 0;     // goes on for ever
   platform::condition_variable room_;
   std::uint32_t waiting_outside_ = 0;
   platform::atomic<std::size_t> length_{0};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Joining runs work. The conditions, and what holds while a child runs in place: join.hpp.
 #include <ramie/runtime/join.hpp>
-#include <ramie/runtime/live_count.hpp>
 
 #include <algorithm>
+#include <bit>
 
 #include "start.hpp"
 
@@ -14,11 +14,19 @@ namespace {
 // Room for the frames between the join and the child's function.
 constexpr std::size_t in_place_overhead = 1024;
 
+// J7: the largest class of stacks whose promise the room below still holds, or -1. The same for all that is called from
+// here: whichever worker they come back on, this stack is the joiner's.
+int largest_class_below(const worker& w) noexcept {
+  const auto room = platform::stack_pool::room_below(*w.active.get(), platform::stack_pointer());
+  const auto left = static_cast<std::int64_t>(room - in_place_overhead);
+  if (left < static_cast<std::int64_t>(platform::promised_bytes(0))) return -1;
+  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(left) / platform::promised_bytes(0))) - 1;
+}
+
 // J5, J6, J7.
-bool fits(const worker& w, const fiber& f, const cancel_scope& of) noexcept {
-  if (f.stack.get() != nullptr || !f.home->inside(of)) return false;
-  const auto left = platform::stack_pool::room_below(*w.active.get(), __builtin_frame_address(0));
-  return left >= platform::promised_bytes(f.size_class) + in_place_overhead;
+bool fits(const fiber& f, const cancel_scope& of, int largest) noexcept {
+  if (f.stack.get() != nullptr || f.size_class > largest) return false;
+  return f.home == &of || f.home->inside(of);
 }
 
 }  // namespace
@@ -31,21 +39,16 @@ fiber* scheduler::take_young_elsewhere(worker& w) noexcept {
 // The joiner is inside this call meanwhile. The child may leave and come back on another worker.
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* scheduler::start_in_place(worker& at_start, fiber& f, fiber& joiner,
                                                                         const cancel_scope& of) noexcept {
-  const auto put_aside = *at_start.exceptions;
-  const bool unwinding = put_aside.caught != nullptr || put_aside.uncaught != 0;
   const auto below = platform::annotate::this_thread();
   platform::annotate::hand_over(&f);  // what the joiner has done happens before the child, truly
   const bool wanted = begin(at_start, f);
-  if (unwinding) [[unlikely]]
-    *at_start.exceptions = {nullptr, 0};
   platform::annotate::begin_fiber(&f);
   const fiber_end how = run_body(f, wanted);
   worker* const w = this_worker();
-  const bool last = conclude(*w, f, how, &of);
+  const bool last = conclude(*w, *platform::launder_address(&f), how, &of);
   platform::annotate::end_fiber(&f, below);
-  if (last) w->frames.give(&f, w->sched.frames);
-  if (unwinding) [[unlikely]]
-    *w->exceptions = put_aside;
+  if (last) [[likely]]
+    w->frames.give(&f, w->sched.frames);
   w->current.set(&joiner);
   return w;
 }
@@ -70,33 +73,68 @@ fiber* scheduler::whose_turn_in_join(worker& w) noexcept {
   return f;
 }
 
-RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept {
+// What a join takes when it is not simply the youngest of the ring, and whether others are to go first.
+scheduler::taken_in_join scheduler::take_otherwise_in_join(worker& w) noexcept {
+  if (w.tempo.due(w.count.polls.get() + 1)) {
+    if (fiber* const f = whose_turn_in_join(w)) return {f, true};
+  }
+  return {take_young(w), false};
+}
+
+namespace {
+
+// The joiner goes to the end of the ring. Not part of the loop, which would have no register left.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* go_to_the_end(worker& w, fiber& joiner, fiber* next) noexcept {
+  return scheduler::leave_and_return(w, departure::yield, joiner, next);
+}
+
+// The joiner unwinds, or is in a catch block. What it calls must not see that.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY in_place_result run_above_exceptions(counted_scope& of) noexcept {
+  worker* const w = this_worker();
+  const auto put_aside = *w->exceptions;
+  *w->exceptions = {nullptr, 0};
+  const auto result = run_descendants(of);
+  *this_worker()->exceptions = put_aside;
+  return result;
+}
+
+}  // namespace
+
+RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of) noexcept {
   worker* w = this_worker();
+  const bool unwinding = w->exceptions->caught != nullptr || w->exceptions->uncaught != 0;
+  if (unwinding) [[unlikely]]
+    return run_above_exceptions(of);
   fiber& joiner = *w->current.get();
-  while (live.any()) {
-    fiber* f = nullptr;
-    bool turn_of_others = false;
+  const int largest = largest_class_below(*w);
+  // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
+  while (platform::launder_address(&of)->live.any()) {
     if ((w->attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0) [[unlikely]] {
       // Marked stalled, or told to stop: its loop attends to that.
-      w = scheduler::leave_and_return(*w, departure::yield, joiner, nullptr);
+      w = go_to_the_end(*w, joiner, nullptr);
       continue;
     }
-    if (w->tempo.due(w->count.polls.get() + 1)) [[unlikely]] {
-      f = w->sched.whose_turn_in_join(*w);
-      turn_of_others = f != nullptr;
+    const auto polls = w->count.polls.get() + 1;
+    bool turn_of_others = false;
+    fiber* f = w->tempo.due(polls) ? nullptr : w->ring.pop_young();
+    if (f != nullptr) [[likely]] {
+      w->count.polls.set(polls);
+    } else {
+      const auto other = w->sched.take_otherwise_in_join(*w);
+      if (other.f == nullptr) return {nullptr, nullptr};
+      f = other.f;
+      turn_of_others = other.turn_of_others;
     }
-    if (f == nullptr) f = w->sched.take_young(*w);
-    if (f == nullptr) return {nullptr, w};
     platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
-    if (fits(*w, *f, of)) [[likely]] {
+    if (fits(*f, of, largest)) [[likely]] {
       w = scheduler::start_in_place(*w, *f, joiner, of);
       continue;
     }
     platform::annotate::hand_over(f);
-    if (!turn_of_others) return {f, w};
-    w = scheduler::leave_and_return(*w, departure::yield, joiner, f);  // the joiner goes to the end of the ring
+    if (!turn_of_others) return {nullptr, f};
+    w = go_to_the_end(*w, joiner, f);
   }
-  return {nullptr, w};
+  return {w, nullptr};
 }
 
 void give_back(fiber& f) noexcept {

@@ -108,6 +108,13 @@ void ended_inside_a_scope(const fiber& f) noexcept {
                   describe(f).c_str());
 }
 
+void part_from_stack(const worker& w, fiber& f) noexcept {
+  if (platform::debug_checks && f.stack.get() != w.active.get()) {
+    platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
+  }
+  f.stack.set(nullptr);
+}
+
 // There is no stack for it, and this is the scheduler's own: nothing here may wait.
 void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
   w.count.discarded.add(1);

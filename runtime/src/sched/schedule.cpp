@@ -3,6 +3,7 @@
 #include <ramie/error.hpp>
 #include <ramie/platform/fatal.hpp>
 
+#include <ramie/runtime/join.hpp>
 #include <ramie/runtime/spawn.hpp>
 
 #include "../task/extras.hpp"
@@ -52,7 +53,6 @@ namespace {
 // Everything but the queue.
 RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                            std::uint8_t size_class, source_location site) noexcept {
-  f.stack.set(nullptr);
   f.ops = &ops;
   f.record = &record;
   record.frame.store(&f, std::memory_order_release);
@@ -86,6 +86,39 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   platform::annotate::hand_over(f);
   w.count.spawned.add(1);
   w.sched.push_spawned(w, *f);
+}
+
+namespace {
+
+// These two return true: spawn_simply ends with them, and needs no frame of its own.
+RAMIE_NOINLINE bool push_with_difficulty(worker& w, fiber& f) noexcept {
+  w.sched.push_spawned(w, f);
+  return true;
+}
+RAMIE_NOINLINE bool signal_and_agree(worker& w) noexcept {
+  w.sched.signal(&w);
+  return true;
+}
+
+}  // namespace
+
+bool spawn_simply(counted_scope& scope, fiber_record& record, source_location site, const fiber_ops& ops) noexcept {
+  worker& w = *this_worker();
+  const fiber& self = *w.current.get();
+  if (self.record->extras != nullptr) [[unlikely]]
+    return false;
+  fiber* const f = w.frames.take_if_any();
+  if (f == nullptr) [[unlikely]]
+    return false;
+  prepare(*f, ops, record, scope, w.sched.default_class, site);
+  f->seen_epoch.set(self.scope == &scope ? self.seen_epoch.get() : 0);
+  platform::annotate::hand_over(f);
+  scope.live.spawned_by_owner();
+  w.count.spawned.add(1);
+  if (w.sched.chaotic || !w.ring.try_push(f)) [[unlikely]]
+    return push_with_difficulty(w, *f);
+  platform::light_fence();
+  return w.sched.idle.look().nothing_to_do() || signal_and_agree(w);
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

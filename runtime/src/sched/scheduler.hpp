@@ -94,6 +94,11 @@ class scheduler {
   [[nodiscard]] fiber* take_young_elsewhere(worker& w) noexcept;
   // Calls an unstarted fiber above `joiner` on the same stack. Returns the worker of the moment.
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
+  struct taken_in_join {
+    fiber* f;
+    bool turn_of_others;
+  };
+  [[nodiscard]] taken_in_join take_otherwise_in_join(worker& w) noexcept;
   [[nodiscard]] fiber* whose_turn_in_join(worker& w) noexcept;
 
   // roster.cpp --------------------------------------------------------------------------------------
@@ -148,7 +153,7 @@ class scheduler {
   platform::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::stack_pool stacks;
-  frame_pool frames;
+  frame_pool frames{this, [](scheduler& s, std::size_t all) { s.injection.reserve(all); }};
   std::vector<std::unique_ptr<worker>> workers;
   platform::mutex cancel_mutex;  // one sweep at a time
   platform::mutex link_mutex;    // one scope at a time links itself to its ancestors

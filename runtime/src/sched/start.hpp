@@ -9,6 +9,8 @@
 namespace ramie::detail {
 
 [[noreturn]] void ended_inside_a_scope(const fiber& f) noexcept;
+// It has been away from the stack it was started on. A frame in the pool has none.
+void part_from_stack(const worker& w, fiber& f) noexcept;
 
 // From here on the stack is the fiber's. False: it was cancelled before it started.
 RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
@@ -28,22 +30,27 @@ RAMIE_FLATTEN bool scheduler::begin(worker& w, fiber& f) noexcept {
 
 // Still as the fiber, but no longer its code. Returns whether its frame is nobody's any more.
 RAMIE_FLATTEN bool scheduler::conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept {
-  if (f.scope != f.home || f.shield_depth != 0) [[unlikely]]
+  if (f.scope != f.home) [[unlikely]]  // a shield is a scope, too
     ended_inside_a_scope(f);
-  if (f.stack.get() == nullptr) {
+  if (f.stack.get() == nullptr) [[likely]] {
     w.count.finished_in_place.add(1);
-  } else if (platform::debug_checks && f.stack.get() != w.active.get()) {
-    platform::fatal("fiber #%u ended on a stack that is not its own (F1): corruption of the runtime.", f.number);
+  } else {
+    part_from_stack(w, f);
   }
   w.current.set(nullptr);
-  if (f.linked) [[unlikely]]
+  if (f.linked) [[unlikely]]  // also if it never left: a wait may be refused after that
     f.home->unlink_fiber(f);
   const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
   fiber_record& record = *f.record;
   cancel_scope& home = *f.home;
-  const auto result = f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
+  bool last = false;
+  if (how == fiber_end::done) [[likely]] {
+    last = f.word.finish(lifecycle::done).last_reference;
+  } else {
+    last = f.word.finish(lifecycle::cancelled).last_reference;
+  }
   ops.retire(record, home, joiner);
-  return result.last_reference;
+  return last;
 }
 
 // The fiber's own code: its function, or what is left to do without it; then the destructors of its fiber-locals.

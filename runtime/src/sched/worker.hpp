@@ -101,7 +101,9 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
     dice.set(random.next() | 1);
   }
   ~worker() {
-    if (const auto empty_out = nurseries.empty_out.get()) empty_out(nurseries);
+    for (shelf* s : {&nurseries, &memory}) {
+      if (const auto empty_out = s->empty_out.get()) empty_out(*s);
+    }
   }
 
   // Touched on every switch.

@@ -4,7 +4,7 @@
 //
 // Plain fields belong to the owner of the word's current state (task/state.hpp). First line: what parking, waking and
 // switching touch: that is all a wait among thousands of others should have to fetch. Second line: what spawning,
-// starting, parking for the first time, the injection queue and dumps touch.
+// starting, parking for the first time and dumps touch.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class alignas(frame_bytes) fiber : public fiber_face {
  public:
   fiber_word word;
   platform::atomic<std::uint64_t> wait_ticket{0};          // bumped per publication, kept when the frame is recycled
-  platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves the stack it was started on
+  platform::owned<platform::stack_block*> stack{nullptr};  // null until it first leaves its first one, and in the pool
   platform::context resume_point = nullptr;                // while it is suspended there
   platform::owned<const wait_reason*> reason{nullptr};
   std::uint32_t number = 0;  // of the frame; unique among live fibers
@@ -40,7 +40,7 @@ class alignas(frame_bytes) fiber : public fiber_face {
   cancel_scope* home = nullptr;  // the scope it was spawned into; null: a plain thread's proxy
   const fiber_ops* ops = nullptr;
   fiber_record* record = nullptr;
-  platform::owned<fiber*> next{nullptr};  // in the injection queue, or in a pool
+  platform::owned<fiber*> next{nullptr};  // in a pool
   platform::owned<source_location> site{};
   std::uint32_t shield_depth = 0;
   // Chaos mode: plus one; under explore: which fiber it is (director.hpp).

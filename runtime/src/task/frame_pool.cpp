@@ -21,6 +21,7 @@ frame_pool::slab* frame_pool::room_for_slab() {
 void frame_pool::grow() {
   const std::size_t most = made_ + frames_per_slab;  // every frame given back alone
   if (batches_.capacity() < most) batches_.reserve(std::max(most, 2 * batches_.capacity()));
+  if (announce_ != nullptr) announce_(*whom_, most);
   slab* const fresh = room_for_slab();
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {
@@ -60,24 +61,35 @@ frame_pool::census frame_pool::count() const noexcept {
   return {made_, pooled_};
 }
 
-fiber* frame_cache::refill(frame_pool& pool) {
+void frame_cache::refill(frame_pool& pool) {
+  if (fiber* const there = put_by_.get()) {
+    put_by_.set(nullptr);
+    first_.set(there);
+    count_.set(frame_batch);
+    return;
+  }
   std::uint32_t count = 0;
   fiber* const first = pool.take_batch(count);
-  for (fiber* f = first; f != nullptr; f = f->next.get()) platform::annotate::hand_over(f);
+  if constexpr (platform::annotate::tells_fibers_apart) {
+    for (fiber* f = first; f != nullptr; f = f->next.get()) platform::annotate::hand_over(f);
+  }
   first_.set(first);
   count_.set(count);
-  return first;
 }
 
-void frame_cache::spill(frame_pool& pool, std::uint32_t how_many) noexcept {
-  if (how_many == 0) return;
-  fiber* const head = first_.get();
-  fiber* last = head;
-  for (std::uint32_t i = 1; i < how_many; ++i) last = last->next.get();
-  first_.set(last->next.get());
-  last->next.set(nullptr);
-  count_.add(-how_many);
-  pool.give_batch(head, how_many);
+void frame_cache::put_by(frame_pool& pool) noexcept {
+  if (fiber* const there = put_by_.get()) pool.give_batch(there, frame_batch);
+  put_by_.set(first_.get());
+  first_.set(nullptr);
+  count_.set(0);
+}
+
+void frame_cache::give_all(frame_pool& pool) noexcept {
+  if (fiber* const there = put_by_.get()) pool.give_batch(there, frame_batch);
+  if (fiber* const there = first_.get()) pool.give_batch(there, count_.get());
+  put_by_.set(nullptr);
+  first_.set(nullptr);
+  count_.set(0);
 }
 
 }  // namespace ramie::detail

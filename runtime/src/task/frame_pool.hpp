@@ -17,7 +17,10 @@ namespace ramie::detail {
 
 class frame_pool {
  public:
-  frame_pool() noexcept = default;
+  // `announce` tells `whom` how many frames there will be, before there are, and may throw std::bad_alloc.
+  using announcement = void (*)(scheduler& whom, std::size_t frames);
+  explicit frame_pool(scheduler* whom = nullptr, announcement announce = nullptr) noexcept
+      : whom_(whom), announce_(announce) {}
   frame_pool(const frame_pool&) = delete;
   frame_pool& operator=(const frame_pool&) = delete;
 
@@ -27,7 +30,6 @@ class frame_pool {
 
   // One frame, for threads without a cache.
   [[nodiscard]] fiber* take_one();
-  void give_one(fiber* f) noexcept { give_batch(f, 1); }
 
   // Frames made so far, and how many of them are in the pool (not in workers' caches).
   struct census {
@@ -66,6 +68,8 @@ class frame_pool {
   void grow();
   [[nodiscard]] slab* room_for_slab();
 
+  scheduler* const whom_;
+  const announcement announce_;
   mutable platform::mutex mutex_;
   // A pool that has filled a huge page grows by huge pages, slab by slab. Frames need no destructor.
   std::vector<std::unique_ptr<slab>> slabs_;
@@ -76,35 +80,45 @@ class frame_pool {
   std::size_t pooled_ = 0;
 };
 
-// A worker's own frames. Owner only.
+// A worker's own frames. Owner only. Two chains: one in use, of up to frame_batch, and one put by, of exactly as many.
+// So whole chains go to the pool and nobody has to walk one, and a worker that goes to and fro visits it rarely.
 class frame_cache {
  public:
   [[nodiscard]] fiber* take(frame_pool& pool) {
-    fiber* f = first_.get();
+    if (first_.get() == nullptr) [[unlikely]]
+      refill(pool);
+    return take_if_any();
+  }
+  // Null: only the pool has some.
+  [[nodiscard]] fiber* take_if_any() noexcept {
+    fiber* const f = first_.get();
     if (f == nullptr) [[unlikely]]
-      f = refill(pool);
+      return nullptr;
     platform::annotate::take_over(f);
     first_.set(f->next.get());
     count_.add(-1u);
     return f;
   }
   void give(fiber* f, frame_pool& pool) noexcept {
+    if (count_.get() == frame_batch) [[unlikely]]
+      put_by(pool);
     f->next.set(first_.get());
     platform::annotate::hand_over(f);
     first_.set(f);
     count_.add(1);
-    if (count_.get() > frame_cache_limit) [[unlikely]]
-      spill(pool, frame_batch);
   }
-  void give_all(frame_pool& pool) noexcept { spill(pool, count_.get()); }
-  [[nodiscard]] std::uint32_t size() const noexcept { return count_.get(); }
+  void give_all(frame_pool& pool) noexcept;
+  [[nodiscard]] std::uint32_t size() const noexcept {
+    return count_.get() + (put_by_.get() != nullptr ? frame_batch : 0);
+  }
 
  private:
-  fiber* refill(frame_pool& pool);
-  void spill(frame_pool& pool, std::uint32_t how_many) noexcept;
+  void refill(frame_pool& pool);
+  void put_by(frame_pool& pool) noexcept;
 
   platform::owned<fiber*> first_{nullptr};
   platform::owned<std::uint32_t> count_{0};
+  platform::owned<fiber*> put_by_{nullptr};
 };
 
 }  // namespace ramie::detail

@@ -35,6 +35,7 @@ struct task_record;
 struct task_type {
   fiber_ops ops;
   void (*destroy_result)(task_record&) noexcept;  // null: there is nothing to destroy
+  void (*destroy_closure)(task_record&) noexcept;
 };
 
 // How far the end of a task is. One word, so that exactly one of two sees the other: who waits, or who ends.
@@ -42,10 +43,26 @@ enum end_marks : std::uint8_t { task_finished = 1, task_wanted = 2 };
 
 enum class task_outcome : std::uint8_t { none, value, taken, failed, cancelled };
 
+// Blocks have one of four sizes; larger or over-aligned ones stand alone.
+inline constexpr std::size_t block_alignment = 64;  // a block shares no cache line with another
+inline constexpr std::size_t smallest_block = 64;
+inline constexpr std::uint8_t block_class_count = 4;
+inline constexpr std::uint8_t solo_class = 0xff;
+[[nodiscard]] constexpr std::uint8_t block_class_for(std::size_t bytes, std::size_t alignment) noexcept {
+  for (std::uint8_t c = 0; c < block_class_count; ++c) {
+    if (alignment <= block_alignment && bytes <= smallest_block << c) return c;
+  }
+  return solo_class;
+}
+
 // Where a block came from.
 struct block_origin {
   std::uint8_t size_class = 0;
   bool shared = false;  // carved by a descendant of the owner, not by the owner
+};
+struct reserved_block {
+  void* at;
+  bool shared;
 };
 
 struct task_record : fiber_record {
@@ -134,9 +151,9 @@ struct task_block final : result_holder<R> {
     }
     this->type.store(&type_of, std::memory_order_release);
   }
-  void destroy_closure() noexcept { work().~Work(); }
 
  private:
+  void destroy_closure() noexcept { work().~Work(); }
   [[nodiscard]] Work& work() noexcept { return *std::launder(reinterpret_cast<Work*>(closure)); }
 
   static fiber_end run(fiber_record& self) noexcept {
@@ -157,8 +174,11 @@ struct task_block final : result_holder<R> {
     task_discarded(task, why);
   }
 
+  static void destroy_closure_of(task_record& self) noexcept { static_cast<task_block&>(self).destroy_closure(); }
+
   static constexpr task_type type_of{{&run, &discard, &task_retired},
-                                     result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr};
+                                     result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr,
+                                     &destroy_closure_of};
 
   alignas(Work) std::byte closure[sizeof(Work)];
 };

@@ -15,6 +15,7 @@ namespace ramie::platform::annotate {
 
 // A suspended loop may own a fake stack that AddressSanitizer would never see again.
 inline constexpr bool may_trim_stacks = false;
+inline constexpr bool tells_fibers_apart = false;
 
 struct stack_note {
   void* fake = nullptr;

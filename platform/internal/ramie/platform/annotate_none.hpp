@@ -16,6 +16,7 @@
 namespace ramie::platform::annotate {
 
 inline constexpr bool may_trim_stacks = true;
+inline constexpr bool tells_fibers_apart = false;
 
 struct stack_note {
   unsigned valgrind_id = 0;

@@ -15,6 +15,7 @@
 namespace ramie::platform::annotate {
 
 inline constexpr bool may_trim_stacks = true;
+inline constexpr bool tells_fibers_apart = true;
 
 struct stack_note {
   void* identity = nullptr;  // of the fiber suspended on this stack; null: a loop, which is nobody

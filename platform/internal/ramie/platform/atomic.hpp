@@ -22,12 +22,19 @@ template <class T>
 void write_owned(atomic<T>& a, T v) noexcept {
   a.quiet_store(v);
 }
+template <class T>
+void add_owned(atomic<T>& a, T d) noexcept {
+  a.quiet_store(static_cast<T>(a.quiet_load() + d));
+}
 }  // namespace detail
 }  // namespace ramie::platform
 
 #else
 
 #include <atomic>
+#include <type_traits>
+
+#include <ramie/platform/compiler.hpp>
 
 namespace ramie::platform {
 template <class T>
@@ -41,6 +48,20 @@ T read_owned(const atomic<T>& a) noexcept {
 template <class T>
 void write_owned(atomic<T>& a, T v) noexcept {
   a.store(v, std::memory_order_relaxed);
+}
+template <class T>
+void add_owned(atomic<T>& a, T d) noexcept {
+  // One instruction instead of three: compilers don't join a load, an addition and a store of an atomic.
+#if defined(__x86_64__) && !defined(RAMIE_TSAN)
+  if constexpr (sizeof(T) == 8) {
+    asm("addq %1, %0" : "+m"(reinterpret_cast<T&>(a)) : "er"(d) : "cc");
+    return;
+  } else if constexpr (sizeof(T) == 4) {
+    asm("addl %1, %0" : "+m"(reinterpret_cast<T&>(a)) : "ir"(d) : "cc");
+    return;
+  }
+#endif
+  a.store(static_cast<T>(a.load(std::memory_order_relaxed) + d), std::memory_order_relaxed);
 }
 }  // namespace detail
 }  // namespace ramie::platform
@@ -61,7 +82,7 @@ class owned {
 
   T get() const noexcept { return detail::read_owned(value_); }
   void set(T v) noexcept { detail::write_owned(value_, v); }
-  void add(T d) noexcept { set(static_cast<T>(get() + d)); }
+  void add(T d) noexcept { detail::add_owned(value_, d); }
 
  private:
   atomic<T> value_{};

@@ -51,4 +51,15 @@ RAMIE_ALWAYS_INLINE T* launder_address(T* p) noexcept {
   return p;
 }
 
+// Where the stack is now, more or less. (A frame address would cost the caller a register.)
+RAMIE_ALWAYS_INLINE const void* stack_pointer() noexcept {
+#if defined(__x86_64__)
+  const void* here;
+  asm("movq %%rsp, %0" : "=r"(here));
+  return here;
+#else
+  return __builtin_frame_address(0);
+#endif
+}
+
 }  // namespace ramie::platform

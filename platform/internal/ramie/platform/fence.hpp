@@ -44,7 +44,7 @@ inline void heavy_fence(std::source_location at = std::source_location::current(
 #else
 
 namespace detail {
-extern constinit bool membarrier_granted;
+extern constinit bool membarrier_granted [[gnu::visibility("hidden")]];
 void membarrier_all_threads() noexcept;
 }  // namespace detail
 

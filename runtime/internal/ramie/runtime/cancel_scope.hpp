@@ -71,7 +71,8 @@ class cancel_scope : private scope_link {
   explicit cancel_scope(role as = role::ordinary, source_location site = source_location::current());
   // The scope above all fibers of a runtime: no parent, no owner.
   explicit cancel_scope(scheduler& of) noexcept;
-  // A scope that is not open, for those who use one many times. open: `at` is a fiber's.
+  // A scope that is not open, for those who use one many times, and have it forget how it ended before they open it
+  // again. open: `at` is a fiber's.
   struct unopened {};
   explicit cancel_scope(unopened) noexcept {}
   void open(const whereabouts& at, source_location site) noexcept {
@@ -81,20 +82,18 @@ class cancel_scope : private scope_link {
     owner_ = at.self;
     depth_ = parent_->depth_ + 1;
     site_ = site;
-    if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) [[unlikely]]
-      forget_reason();
     clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
     innermost = this;
   }
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
   // asked until it is opened again.
   void close() noexcept;
-  // The same for a caller who knows where it is: mostly there is nothing to undo.
-  void close(const whereabouts& at) noexcept {
-    const bool touched = linked_.load(std::memory_order_relaxed) || pins_.load(std::memory_order_acquire) != 0 ||
-                         requested_.load(std::memory_order_relaxed);
-    if (owner_ != at.self || at.self == nullptr || at.innermost() != this || touched) return close();
-    at.innermost() = parent_;
+  // The same for an owner who knows that the scope is its innermost and was not cancelled, if there is nothing to undo.
+  [[nodiscard]] bool untouched() const noexcept {
+    return !linked_.load(std::memory_order_relaxed) && pins_.load(std::memory_order_acquire) == 0;
+  }
+  void close_untouched(fiber_face& owner) noexcept {
+    owner.scope = parent_;
     owner_ = nullptr;
   }
   // The owner, while inner scopes are still open: nothing in it can be cancelled by it any more.
@@ -149,10 +148,12 @@ class cancel_scope : private scope_link {
   // Whether such an exception was thrown in the owner.
   [[nodiscard]] bool owner_was_told() const noexcept { return owner_told_; }
 
+  // Of a closed scope: whether and why it was cancelled.
+  void forget_reason() noexcept;
+
  private:
   friend class scope_list;
   friend void look_at_scopes(fiber& f, std::uint64_t epoch);
-  void forget_reason() noexcept;
   [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
   bool cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,

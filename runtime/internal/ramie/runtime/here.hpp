@@ -16,10 +16,11 @@ class fiber;
 class scheduler;
 
 // A list of things that a floor above keeps with a worker, so that taking one needs no lock. Owner only;
-// `empty_out` is called for what is left when the runtime ends.
+// `empty_out` is called for what is left when the runtime ends. Without room to begin with: the first one that is put
+// there finds the floor's slow path, which sets it up.
 struct shelf {
   platform::owned<void*> first{nullptr};
-  platform::owned<std::uint32_t> count{0};
+  platform::owned<std::uint32_t> room{0};  // for so many more
   platform::owned<void (*)(shelf&) noexcept> empty_out{nullptr};
 };
 
@@ -41,6 +42,7 @@ struct worker_desk {
   platform::owned<std::uint32_t> budget{0};  // operations without a wait before somebody else has a turn (budget.hpp)
   platform::owned<std::uint64_t> dice{0};    // for random choices; never 0 on a worker
   shelf nurseries;
+  shelf memory;  // for tasks
 };
 
 }  // namespace ramie::detail

@@ -33,21 +33,26 @@
 // the end of the ring, so each time all that is older than it has its turn.
 #pragma once
 
+#include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/here.hpp>
+#include <ramie/runtime/live_count.hpp>
 #include <ramie/runtime/wait.hpp>
 
 namespace ramie::detail {
 
-class cancel_scope;
-class live_count;
-
-// While fibers of `of` live, as `live` counts them: calls descendants in place, until none is at hand or one was
-// taken that does not fit: the caller must wait with that (join_wait) or give it back.
-struct in_place_result {
-  fiber* unfit;       // or null
-  worker_desk* desk;  // of the moment
+// A scope that counts the fibers spawned into it.
+struct counted_scope : cancel_scope {
+  using cancel_scope::cancel_scope;
+  live_count live;
 };
-[[nodiscard]] in_place_result run_descendants(cancel_scope& of, const live_count& live) noexcept;
+
+// While fibers of `of` live: calls descendants in place, until none is at hand or one was taken that does not fit:
+// the caller must wait with that (join_wait) or give it back.
+struct in_place_result {
+  worker_desk* desk;  // of the moment, if no fiber lives any more; else null
+  fiber* unfit;       // or null
+};
+[[nodiscard]] in_place_result run_descendants(counted_scope& of) noexcept;
 
 // fiber_wait, not a cancellation point, that switches to `next` (may be null). `on.try_complete` may throw.
 void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);

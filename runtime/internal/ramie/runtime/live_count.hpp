@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // How many fibers of a nursery live, and the join that waits until none does.
 //
-// The count is split. `local` is the owner's alone: it counts what the owner spawned and takes off what ended
-// in place, above the owner's join; no other thread writes it. `shared` counts what descendants spawned and
-// takes off what ended anywhere else. Only the sum means something; shared alone may be negative.
+// The count is split. `local` is the owner's alone: what it has spawned, less what ended in place, above the
+// owner's join; no other thread writes either. `shared` counts what descendants spawned and
+// takes off what ended anywhere else. Only the sum means something; both may be negative.
 //
 //   shared = 2·count + joining
 //
@@ -32,8 +32,10 @@ namespace ramie::detail {
 class live_count final : public waitable {
  public:
   // The owner.
-  void spawned_by_owner() noexcept { local_.add(1); }
-  void ended_in_place() noexcept { local_.add(-1); }
+  void spawned_by_owner() noexcept { spawned_.add(1); }
+  void ended_in_place() noexcept { ended_.add(1); }
+  // What the owner has spawned since the count was made.
+  [[nodiscard]] std::uint64_t spawned() const noexcept { return static_cast<std::uint64_t>(spawned_.get()); }
 
   // A descendant, which is counted itself.
   void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
@@ -44,7 +46,7 @@ class live_count final : public waitable {
   // A spawn that failed: the caller is counted itself, so it is never the last.
   void not_spawned_after_all(bool by_owner) noexcept {
     if (by_owner) {
-      local_.add(-1);
+      ended_.add(1);
     } else {
       shared_.fetch_sub(2, std::memory_order_relaxed);
     }
@@ -52,20 +54,22 @@ class live_count final : public waitable {
 
   // A snapshot; exact for the owner when it is zero. Acquire: what the ended fibers did is seen.
   [[nodiscard]] std::int64_t now() const noexcept {
-    const auto shared = shared_.load(std::memory_order_acquire);
-    return local_.get() + (shared - (shared & 1)) / 2;
+    return plus_shared(local());
   }
 
   // Whether a fiber may still live; mostly told without a look at what others write. Owner only.
-  [[nodiscard]] bool any() const noexcept { return local_.get() > 0 || now() != 0; }
+  [[nodiscard]] bool any() const noexcept {
+    const auto mine = local();
+    return mine > 0 || plus_shared(mine) != 0;
+  }
 
   // Joins. Owner only.
   bool try_complete(waiter&) override { return now() == 0; }
   bool publish(waiter& node) override {
     std::lock_guard hold(lock_);
     joiner_ = &node;
-    const auto fold = 2 * local_.get() + 1;
-    local_.set(0);
+    const auto fold = 2 * local() + 1;
+    ended_.set(spawned_.get());
     if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;
     joiner_ = nullptr;
     shared_.store(0, std::memory_order_relaxed);
@@ -81,9 +85,9 @@ class live_count final : public waitable {
     for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();
     std::lock_guard hold(lock_);
   }
-  // After a wait that was completed, and when the nursery is used again.
+  // After a wait that was completed.
   void reset() noexcept {
-    local_.set(0);
+    ended_.set(spawned_.get());
     shared_.store(0, std::memory_order_relaxed);
     told_.store(false, std::memory_order_relaxed);
   }
@@ -103,7 +107,13 @@ class live_count final : public waitable {
     if (who != nullptr) complete(*who);
   }
 
-  platform::owned<std::int64_t> local_{0};
+  [[nodiscard]] std::int64_t local() const noexcept { return spawned_.get() - ended_.get(); }
+  [[nodiscard]] std::int64_t plus_shared(std::int64_t mine) const noexcept {
+    return mine + (shared_.load(std::memory_order_acquire) >> 1);
+  }
+
+  platform::owned<std::int64_t> spawned_{0};  // both only ever grow
+  platform::owned<std::int64_t> ended_{0};
   alignas(64) platform::atomic<std::int64_t> shared_{0};  // others write it: not in the owner's cache line
   platform::spin_lock lock_;
   platform::atomic<bool> told_{false};

@@ -15,6 +15,7 @@ namespace ramie::detail {
 
 class cancel_scope;
 class scheduler;
+struct counted_scope;
 
 // Makes a fiber runnable in the scheduler of `scope`, which must outlive it. A stack size of 0 is the
 // runtime's default. The fiber inherits the caller's inheritable fiber-local values. Any thread. Throws
@@ -27,6 +28,11 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
 // The same for a fiber of that scheduler which knows where it is.
 void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                 std::size_t stack_size, source_location site);
+
+// The same for the owner of the scope, with everything at hand: a default stack, a pooled frame, nothing to inherit. The
+// fiber is counted. False: it is not that simple, and nothing has happened.
+[[nodiscard]] bool spawn_simply(counted_scope& scope, fiber_record& record, source_location site,
+                                const fiber_ops& ops) noexcept;
 
 // Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
 void name_fiber(fiber_record& record, std::string_view name);
