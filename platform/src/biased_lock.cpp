@@ -53,6 +53,13 @@ bool biased_lock::ask() noexcept {
   return false;
 }
 
+void biased_lock::revoke() noexcept {
+  granted_.store(0, std::memory_order_relaxed);                                             // 1
+  heavy_fence();                                                                            // 2
+  for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();  // 3
+  if (wanted_ < longest_run) wanted_ *= 2;
+}
+
 // Returns holding the spin lock, granted to nobody.
 void biased_lock::lock_spin(const lock_party* me) noexcept {
   const bool contended = !spin_.try_lock();
@@ -63,11 +70,8 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
     if (passed_on) {
       wanted_ = std::max(first_run, wanted_ / 2);
     } else {
-      granted_.store(0, std::memory_order_relaxed);  // 1
-      heavy_fence();                                 // 2
-      if (wanted_ < longest_run) wanted_ *= 2;
+      revoke();
     }
-    for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();  // 3
     asked_.store(false, std::memory_order_relaxed);
   }
   const auto id = me != nullptr ? me->id : 0;

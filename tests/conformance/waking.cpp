@@ -116,6 +116,35 @@ TEST_CASE("a wake from a plain thread reaches sleeping workers", "[conformance][
   CHECK(rt.stats().total.times_parked > 0);
 }
 
+TEST_CASE("a worker that naps after crumbs comes back when it is needed", "[conformance][idle]") {
+  auto o = with_workers(2);
+  o.elastic = false;  // nobody but the second worker can help
+  ramie::runtime rt(o);
+  const int rounds = test::scaled(20, 5);
+  std::atomic<int> met{0};
+  rt.run([&] {
+    for (int round = 0; round < rounds; ++round) {
+      for (int batch = 0; batch < 200; ++batch) {
+        crew crumbs(rt);
+        for (int i = 0; i < 16; ++i) crumbs.spawn([] {});
+        crumbs.join();
+      }
+      // Neither gives way before the other has come: that takes both workers.
+      std::atomic<int> here{0};
+      crew both(rt);
+      for (int i = 0; i < 2; ++i) {
+        both.spawn([&] {
+          here.fetch_add(1);
+          test::until([&] { return here.load() == 2; });
+          met.fetch_add(1);
+        });
+      }
+      both.join();
+    }
+  });
+  CHECK(met.load() == 2 * rounds);
+}
+
 TEST_CASE("stale wakers are harmless", "[conformance][ticket]") {
   ramie::runtime rt(with_workers(2));
   const int rounds = test::scaled(5'000, 500);

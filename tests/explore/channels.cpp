@@ -35,13 +35,14 @@ using namespace ramie::detail;
 using ramie::platform::biased_lock;
 using ramie::platform::lock_party;
 
-// Two workers and a stranger take a lock again and again: granted, revoked, granted to the other.
+// Two workers and a stranger take a lock again and again: granted, asked for, revoked, granted to the other.
 class lock_scenario final : public scenario {
  public:
+  lock_scenario(int first, int second) : first_(first), second_(second) {}
   std::vector<std::function<void()>> threads() override {
-    return {[this] { use(&parties_[0], 4); }, [this] { use(&parties_[1], 3); }, [this] { use(nullptr, 1); }};
+    return {[this] { use(&parties_[0], first_); }, [this] { use(&parties_[1], second_); }, [this] { use(nullptr, 1); }};
   }
-  void check() override { require(counted_ == 8, "somebody did not get in"); }
+  void check() override { require(counted_ == first_ + second_ + 1, "somebody did not get in"); }
 
  private:
   void use(const lock_party* me, int times) {
@@ -54,6 +55,7 @@ class lock_scenario final : public scenario {
       taken_ = false;
     }
   }
+  const int first_, second_;
   lock_party parties_[2] = {{this, 0}, {this, 1}};
   biased_lock lock_;
   plain<bool> taken_{false};
@@ -150,7 +152,9 @@ list channel_scenarios() {
   using plan = channel_scenario::plan;
   const auto with = [](plan p) { return [p] { return std::make_unique<channel_scenario>(p); }; };
   return {
-      {"granted_lock", [] { return std::make_unique<lock_scenario>(); }, 3, 2, 1},
+      {"granted_lock", [] { return std::make_unique<lock_scenario>(4, 3); }, 3, 2, 1},
+      // The first lets go while the second, which has it by revoking and then long use, holds it by a grant again.
+      {"lease_ends_late", [] { return std::make_unique<lock_scenario>(3, 5); }, 3, 1, 1},
       {"channel_meets_close", with(plan{0, 0, 1, 1}), 3, 2, 1},
       {"channel_meeting", with(plan{0, 0, 1, 1, false}), 3, 3, 1},
       {"channel_moves_up", with(plan{1, 1, 1, 1, false}), 3, 2, 1},

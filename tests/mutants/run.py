@@ -22,13 +22,14 @@ CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
-CHANNEL = "channel/src/core.cpp"
+CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 
 # What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
 IDLE, NEXT, PARKER, INJECTION = "sched/idle_set.hpp", "runtime/src/sched/next.cpp", "platform/src/futex_parker.cpp", "sched/injection_queue.hpp"
 WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS = (f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels"))
 SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
-           LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL]}
+           LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL],
+           CHANNEL_INSIDE: [CHANNEL, CHANNELS]}
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -100,12 +101,16 @@ MUTANTS = [
                                                ("taken_twice();", ";")], ["granted_lock"]),
     ("in by a grant that is gone", LOCK_INSIDE, [("if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]]  // 3", "if (true)")], ["granted_lock"]),
     ("granted while held by a grant", LOCK, [("granted_.store(0, std::memory_order_relaxed);", "")], ["granted_lock"]),
+    ("let go of from outside", LOCK_INSIDE, [
+        ("    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]\n      consider_letting_go();\n"
+         "    inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker\n",
+         "    inside_[me->cell].store(false, std::memory_order_release);\n    if (asked_.load()) consider_letting_go();\n")], ["lease_ends_late"]),
     ("a close that tells no receiver", CHANNEL, [("    refuse_receivers(later);\n", "")], ["channel_meets_close"]),
     ("a close that forgets its senders", CHANNEL, [("  shelter_senders(behind_, later);\n  return true;", "  return true;")], ["channel_makes_room"]),
-    ("listed on a closed channel", CHANNEL, [("if (closed_.load(std::memory_order_relaxed)) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;", "return meeting::none;")],
+    ("listed on a closed channel", CHANNEL_INSIDE, [("if (closed_.load(std::memory_order_relaxed)) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;", "return meeting::none;")],
      ["channel_meets_close"]),
-    ("nobody moves up", CHANNEL, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
-    ("the buffer before the one who waits", CHANNEL, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
+    ("nobody moves up", CHANNEL_INSIDE, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
+    ("the buffer before the one who waits", CHANNEL_INSIDE, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
     ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
     # Sleepers.
     ("the bit before the counts", IDLE, [

@@ -10,13 +10,14 @@
 //          and the spin lock like others
 //
 // It asks first, though. A party that is asked lets go by itself, at the end of its lease or when it says that it
-// will not come back soon, while it is inside: nobody else can have been granted the lock then, and no heavy fence is
-// needed, because it is its own store that it obeys:
+// will not come back soon. It does so while it is still inside: nobody else can have been granted the lock then, whose
+// grant it would end. And no heavy fence is needed, because it is its own store that it obeys:
 //
 //       granted party, inside                  whoever asks, holding the spin lock
-//       1. asked? and the lease is over:       1. asked = true
-//          granted = nobody       (release)    2. wait a little for granted == nobody    (acquire)
-//       2. inside[me] = false     (release)    3. wait until not inside[former]
+//       1. its work is done. asked?            1. asked = true
+//          and the lease is over:              2. wait a little for granted == nobody    (acquire)
+//          granted = nobody       (release)       then in
+//       2. inside[me] = false
 //
 // So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line;
 // whoever got it that way is granted it at once.
@@ -126,7 +127,7 @@ class biased_lock {
 
 #if defined(RAMIE_MODEL)
   static constexpr std::uint32_t first_run = 2;
-  static constexpr std::uint32_t lease = 2;
+  static constexpr std::uint32_t lease = 1;
 #else
   static constexpr std::uint32_t first_run = 64;
   static constexpr std::uint32_t lease = 128;  // uses, once it is asked
@@ -139,6 +140,7 @@ class biased_lock {
   void lock_spin(const lock_party* me) noexcept;
   void grant(const lock_party* me) noexcept;
   [[nodiscard]] bool ask() noexcept;
+  void revoke() noexcept;
   // Inline, though rare: a call would cost those who never make it their registers.
   RAMIE_ALWAYS_INLINE void consider_letting_go() noexcept {
     if (lease_left_ == 0 || --lease_left_ == 0) let_go();
