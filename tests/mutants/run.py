@@ -89,9 +89,9 @@ MUTANTS = [
                                                           "joiner_ = nullptr;\n      return;")], ["join_woken_by_accident"]),
     ("an end that does not count", LIVE, [("if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();",
                                            "if (shared_.load() == 3) tell_joiner();\n    shared_.fetch_sub(2);")], ["join_and_end"]),
-    ("in place whatever the scope (J2)", "nursery/src/nursery.cpp", [("if (at.innermost() == &n) {", "if (true) {")], "nursery"),
-    ("in place whoever it is (J6)", "runtime/src/sched/join.cpp", [(" || !f.home->inside(of)) return false;", ") return false;")], "nursery"),
-    ("in place without room (J7)", "runtime/src/sched/join.cpp", [("return left >= ", "return left >= 0 * ")], "nursery"),
+    ("in place whatever the scope (J2)", "nursery/src/nursery.cpp", [("if (at.innermost() == &n) [[likely]] {", "if (true) {")], "nursery"),
+    ("in place whoever it is (J6)", "runtime/src/sched/join.cpp", [("return f.home == &of || f.home->inside(of);", "return true;")], "nursery"),
+    ("in place without room (J7)", "runtime/src/sched/join.cpp", [(" || f.size_class > largest) return false;", ") return false;")], "nursery"),
     ("the joiner's exceptions in sight", "runtime/src/sched/join.cpp", [("const bool unwinding = ", "const bool unwinding = false && ")], "nursery"),
     ("a failure cancels nobody", "nursery/src/tasks.cpp", [("  home.cancel(std::move(why));\n", "")], "nursery"),
     # The lock of channels, and channels.
