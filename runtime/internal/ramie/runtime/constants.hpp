@@ -56,7 +56,8 @@ inline constexpr std::size_t frame_bytes = 128;
 inline constexpr std::size_t frames_per_slab = 512;
 inline constexpr std::uint32_t frame_cache_limit = 256;
 inline constexpr std::uint32_t frame_batch = 128;
-inline constexpr std::uint32_t stack_cache_limit = 16;
+inline constexpr std::uint32_t stack_cache_limit = 32;
+inline constexpr std::uint32_t stack_batch = 16;
 inline constexpr std::size_t stack_trim_batch = 64;
 
 }  // namespace ramie::detail
