@@ -122,7 +122,20 @@ void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
 }
 
+// A fiber has ended that had a stack of its own, and another such goes on: they may be many, none of them in a cache.
+// So while this one runs, the stack of the next is fetched, from its block downwards. Only a hint: a thief may have been
+// faster, and the frame may be another fiber's by now.
+inline void fetch_stack_of_next(worker& w) noexcept {
+  if constexpr (prefetched_stack_bytes > 0) {
+    const fiber* const next = w.ring.peek_old();
+    const auto* const top = next != nullptr ? reinterpret_cast<const char*>(next->stack.get()) : nullptr;
+    if (top == nullptr) return;
+    for (std::size_t below = 0; below < prefetched_stack_bytes; below += 64) __builtin_prefetch(top - below, 1);
+  }
+}
+
 void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {
+  fetch_stack_of_next(w);
   platform::annotate::take_over(&stack.note);
   if (stack.size_class != w.sched.default_class) {
     w.sched.stacks.give_back(&stack);

@@ -16,10 +16,12 @@ using namespace std::chrono_literals;
 inline constexpr std::uint32_t ring_capacity = 4;
 inline constexpr std::size_t global_queue_soft_capacity = 3;
 inline constexpr int idle_spin_rounds = 2;
+inline constexpr std::size_t prefetched_stack_bytes = 0;
 #else
 inline constexpr std::uint32_t ring_capacity = 256;
 inline constexpr std::size_t global_queue_soft_capacity = 65'536;
 inline constexpr int idle_spin_rounds = 64;
+inline constexpr std::size_t prefetched_stack_bytes = 768;  // what a fiber that waits for a channel has there
 #endif
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
