@@ -114,7 +114,7 @@ class stack_pool {
     std::vector<place> cold;  // trimmed slots
   };
 
-  // Up to `most` cold slots, each guarded. Calls with the mutex held, up to here.
+  // Up to `most` cold slots, each guarded, or none if not even one can be had. With the mutex held.
   [[nodiscard]] std::uint32_t take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept;
   [[nodiscard]] region* region_with_room(shelf& from, std::uint8_t size_class) noexcept;
   [[nodiscard]] bool install_guards(region& in) noexcept;
