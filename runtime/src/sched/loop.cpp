@@ -123,8 +123,8 @@ void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
 }
 
 // A fiber has ended that had a stack of its own, and another such goes on: they may be many, none of them in a cache.
-// So while this one runs, the stack of the next is fetched, from its block downwards. Only a hint: a thief may have been
-// faster, and the frame may be another fiber's by now.
+// So while this one runs, the stack of the next is fetched, from its block downwards. Only a hint: a thief may have
+// been faster, and the frame may be another fiber's by now.
 inline void fetch_stack_of_next(worker& w) noexcept {
   if constexpr (prefetched_stack_bytes > 0) {
     const fiber* const next = w.ring.peek_old();
