@@ -2,9 +2,12 @@
 #include <ramie/platform/stack_pool.hpp>
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <new>
 
 #include <ramie/platform/fatal.hpp>
@@ -13,6 +16,12 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef SYS_process_madvise
+#define SYS_process_madvise 440
+#endif
 
 namespace ramie::platform {
 
@@ -20,6 +29,15 @@ namespace {
 
 constexpr std::size_t first_region_slots = 8;
 constexpr std::size_t largest_region = std::size_t{256} << 20;
+
+// Guards ahead of need cost page tables, a page for each 2 MiB they lie apart.
+constexpr std::uint32_t largest_guard_batch = 32;
+constexpr std::size_t guarded_ahead = std::size_t{4} << 20;
+
+// A batch of stacks that have to be touched is this part of what is out already, at most.
+constexpr std::size_t share_ahead = 8;
+
+constexpr int this_process = -10000;  // PIDFD_SELF
 
 // Stacks start at the same offset in their pages, so their hottest lines would all compete for the
 // same cache sets. Shifting the start by a few lines spreads them; more would push a parked fiber
@@ -87,7 +105,8 @@ char* map_region(std::size_t bytes) noexcept {
 struct stack_pool::region {
   char* base = nullptr;
   std::uint32_t slots = 0;
-  std::uint32_t carved = 0;
+  std::uint32_t carved = 0;   // taken at least once: the first so many
+  std::uint32_t guarded = 0;  // at least as many
   std::uint8_t size_class = 0;
   std::size_t range = range_capacity;
 
@@ -97,6 +116,11 @@ struct stack_pool::region {
   [[nodiscard]] stack_block* block_at(std::uint32_t i) const noexcept {
     char* const end = slot_at(i) + stride() - (i % colours) * colour_step - sizeof(stack_block);
     return reinterpret_cast<stack_block*>(reinterpret_cast<std::uintptr_t>(end) & ~std::uintptr_t{63});
+  }
+
+  [[nodiscard]] std::uint32_t guard_batch() const noexcept {
+    const auto most = std::min<std::size_t>(largest_guard_batch, guarded_ahead / stride());
+    return static_cast<std::uint32_t>(std::clamp<std::size_t>(slots / 4, 1, std::max<std::size_t>(1, most)));
   }
 
   ~region() {
@@ -129,30 +153,53 @@ stack_pool::~stack_pool() {
 }
 
 stack_block* stack_pool::take(std::uint8_t size_class) noexcept {
-  std::lock_guard hold(mutex_);
-  shelf& from = shelves_[size_class];
-  stack_block* stack = from.hot;
-  if (stack != nullptr) {
-    annotate::take_over(&stack->note);
-    from.hot = stack->next.get();
-    --from.hot_count;
-  } else {
-    stack = take_cold(from, size_class);
-  }
-  if (stack != nullptr) ++taken_;
-  return stack;
+  std::uint32_t one = 1;
+  return take_batch(size_class, one);
 }
 
-stack_block* stack_pool::take_cold(shelf& from, std::uint8_t size_class) noexcept {
-  if (!from.cold.empty()) {
-    const auto [in, slot] = from.cold.back();
-    from.cold.pop_back();
-    return prepare(*in, slot);
+stack_block* stack_pool::take_batch(std::uint8_t size_class, std::uint32_t& count) noexcept {
+  const std::uint32_t wanted = std::min(count, largest_batch);
+  place cold[largest_batch];
+  {
+    std::lock_guard hold(mutex_);
+    shelf& from = shelves_[size_class];
+    if (stack_block* const first = from.hot) {
+      stack_block* last = first;
+      annotate::take_over(&last->note);
+      for (count = 1; count < wanted && last->next.get() != nullptr; ++count) {
+        last = last->next.get();
+        annotate::take_over(&last->note);
+      }
+      from.hot = last->next.get();
+      last->next.set(nullptr);
+      from.hot_count -= count;
+      taken_ += count;
+      return first;
+    }
+    const auto ahead = std::clamp<std::size_t>(taken_ / share_ahead, 1, wanted);
+    count = take_cold(from, size_class, cold, static_cast<std::uint32_t>(ahead));
+    taken_ += count;
   }
+  if (count > 1) {
+    iovec first_pages[largest_batch];
+    for (std::uint32_t i = 0; i < count; ++i) {
+      first_pages[i] = {cold[i].in->slot_at(cold[i].slot + 1) - page_size, page_size};
+    }
+    (void)advise_at_once(first_pages, count, MADV_POPULATE_WRITE);  // a wish: they are touched below
+  }
+  stack_block* first = nullptr;
+  for (std::uint32_t i = count; i-- > 0;) first = prepare(cold[i], first);
+  return first;
+}
+
+std::uint32_t stack_pool::take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept {
+  std::uint32_t count = 0;
+  for (; count < most && !from.cold.empty(); from.cold.pop_back()) into[count++] = from.cold.back();
+  if (count > 0) return count;
   region* const in = region_with_room(from, size_class);
-  if (in == nullptr || !install_guard(in->slot_at(in->carved))) return nullptr;
-  ++slots_;
-  return prepare(*in, in->carved++);
+  if (in == nullptr || (in->carved == in->guarded && !install_guards(*in))) return 0;
+  for (; count < most && in->carved < in->guarded; ++slots_) into[count++] = {in, in->carved++};
+  return count;
 }
 
 stack_pool::region* stack_pool::region_with_room(shelf& from, std::uint8_t size_class) noexcept {
@@ -177,16 +224,59 @@ stack_pool::region* stack_pool::region_with_room(shelf& from, std::uint8_t size_
   }
 }
 
-bool stack_pool::install_guard(char* slot) noexcept {
-  return (guard_by_madvise_ && guard_by_madvise(slot)) || guard_by_mprotect(slot);
+// Guards the slots that come next: one, or several if the region is large. False: not even the first.
+bool stack_pool::install_guards(region& in) noexcept {
+  const std::uint32_t begin = in.guarded;
+  std::uint32_t end = begin + 1;
+  iovec pages[largest_guard_batch];
+  bool granted[largest_guard_batch];
+  std::uint32_t at_once = 0;
+  if (guard_by_madvise_) {
+    end = begin + std::min(in.guard_batch(), in.slots - begin);
+    for (std::uint32_t i = begin; i < end; ++i) {
+      granted[i - begin] = !faults::strikes(fault::guard_by_madvise);
+      if (granted[i - begin]) pages[at_once++] = {in.slot_at(i), page_size};
+    }
+    at_once = at_once > 1 ? advise_at_once(pages, at_once, MADV_GUARD_INSTALL) : 0;
+  }
+  for (; in.guarded < end; ++in.guarded) {
+    char* const page = in.slot_at(in.guarded);
+    const bool may = guard_by_madvise_ && granted[in.guarded - begin];
+    if (may && at_once > 0) {
+      --at_once;
+    } else if (!(may && ::madvise(page, page_size, MADV_GUARD_INSTALL) == 0) && !guard_by_mprotect(page)) {
+      break;
+    }
+  }
+  return in.guarded > begin;
 }
 
-stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
-  auto* const stack = new (in.block_at(slot)) stack_block;
-  stack->low = in.slot_at(slot) + page_size;
-  stack->region = &in;
-  stack->slot = slot;
-  stack->size_class = in.size_class;
+// How many of the ranges took the advice, from the first on.
+std::uint32_t stack_pool::advise_at_once(const iovec* ranges, std::uint32_t count, int advice) noexcept {
+  if (!at_once_.load(std::memory_order_relaxed)) return 0;
+  long bytes = -1;
+  if (faults::strikes(fault::advice_at_once)) {
+    errno = ENOSYS;
+  } else {
+    bytes = ::syscall(SYS_process_madvise, this_process, ranges, std::size_t{count}, advice, 0u);
+  }
+  if (bytes < 0 && errno != ENOMEM && errno != EAGAIN && errno != EINTR && errno != EFAULT) {
+    at_once_.store(false, std::memory_order_relaxed);
+  }
+  std::uint32_t done = 0;
+  for (; done < count && bytes >= static_cast<long>(ranges[done].iov_len); ++done) {
+    bytes -= static_cast<long>(ranges[done].iov_len);
+  }
+  return done;
+}
+
+stack_block* stack_pool::prepare(const place& at, stack_block* next) noexcept {
+  auto* const stack = new (at.in->block_at(at.slot)) stack_block;
+  stack->next.set(next);
+  stack->low = at.in->slot_at(at.slot) + page_size;
+  stack->region = at.in;
+  stack->slot = at.slot;
+  stack->size_class = at.in->size_class;
   char* const top = reinterpret_cast<char*>(stack);
   const auto usable = static_cast<std::size_t>(top - stack->low);
   stack->resume_point = make_context(top, usable, entry_);
@@ -196,33 +286,53 @@ stack_block* stack_pool::prepare(region& in, std::uint32_t slot) noexcept {
 }
 
 void stack_pool::give_back(stack_block* stack) noexcept {
-  std::lock_guard hold(mutex_);
-  shelf& to = shelves_[stack->size_class];
-  --taken_;
-  stack->next.set(to.hot);
-  to.hot = stack;
-  if (++to.hot_count > hot_limit_) trim_wanted_.store(true, std::memory_order_relaxed);
   annotate::hand_over(&stack->note);
+  give_batch(*stack, *stack, 1);
+}
+
+void stack_pool::give_batch(stack_block& first, stack_block& last, std::uint32_t count) noexcept {
+  std::lock_guard hold(mutex_);
+  shelf& to = shelves_[first.size_class];
+  taken_ -= count;
+  last.next.set(to.hot);
+  to.hot = &first;
+  to.hot_count += count;
+  if (to.hot_count > hot_limit_) trim_wanted_.store(true, std::memory_order_relaxed);
 }
 
 bool stack_pool::trim(std::size_t most) noexcept {
   if (!annotate::may_trim_stacks || !trim_wanted_.load(std::memory_order_relaxed)) return false;
   std::lock_guard hold(mutex_);
   for (auto& from : shelves_) {
-    for (; from.hot_count > hot_limit_; --from.hot_count, --most) {
+    while (from.hot_count > hot_limit_) {
       if (most == 0) return true;
-      stack_block* const stack = from.hot;
-      annotate::take_over(&stack->note);
-      from.hot = stack->next.get();
-      auto* const home = static_cast<region*>(stack->region);
-      from.cold.emplace_back(home, stack->slot);
-      annotate::stack_destroyed(stack->note, stack->low, 0);
-      ::madvise(stack->low, home->stride() - page_size, MADV_DONTNEED);
-      ++trimmed_;
+      place slots[largest_batch];
+      std::uint32_t count = 0;
+      for (; count < largest_batch && most > 0 && from.hot_count > hot_limit_; --from.hot_count, --most) {
+        stack_block* const stack = from.hot;
+        annotate::take_over(&stack->note);
+        from.hot = stack->next.get();
+        slots[count++] = {static_cast<region*>(stack->region), stack->slot};
+        annotate::stack_destroyed(stack->note, stack->low, 0);
+      }
+      trim_slots(slots, count);
+      from.cold.insert(from.cold.end(), slots, slots + count);  // there is room: see region_with_room
     }
   }
   trim_wanted_.store(false, std::memory_order_relaxed);
   return false;
+}
+
+void stack_pool::trim_slots(const place* slots, std::uint32_t count) noexcept {
+  iovec stacks[largest_batch];
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const region& in = *slots[i].in;
+    stacks[i] = {in.slot_at(slots[i].slot) + page_size, in.stride() - page_size};
+  }
+  for (std::uint32_t i = count > 1 ? advise_at_once(stacks, count, MADV_DONTNEED) : 0; i < count; ++i) {
+    ::madvise(stacks[i].iov_base, stacks[i].iov_len, MADV_DONTNEED);
+  }
+  trimmed_ += count;
 }
 
 stack_pool::census stack_pool::count() const noexcept {

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/stack_pool.hpp>
@@ -87,6 +89,8 @@ TEST_CASE("what can be done without is done without", "[conformance][faults]") {
   CHECK(fail_each_in_all(no_signal_stack).noticed == 0);  // sanitizers may bring their own
   const auto early = refusal<fault::sleep>("a futex wait", 0);
   check(fail_each_in_all(early), early);
+  const auto one_by_one = refusal<fault::advice_at_once>("process_madvise", 0);
+  check(fail_each_in_all(one_by_one), one_by_one);
 }
 
 // Whether the kernel can read there.
@@ -128,6 +132,87 @@ TEST_CASE("no stack is ever without its guard", "[conformance][faults][stacks]")
     if (stack != nullptr) pool.give_back(stack);
   }
   CHECK(pool.count().taken == 0);
+}
+
+// Takes stacks until there are so many, or none more is to be had.
+void take_until(ramie::platform::stack_pool& pool, std::vector<ramie::platform::stack_block*>& all, std::size_t many) {
+  while (all.size() < many) {
+    auto* const stack = pool.take(0);
+    if (stack == nullptr) return;
+    all.push_back(stack);
+  }
+}
+
+TEST_CASE("every stack of a batch has its guard, however it was made", "[conformance][faults][stacks]") {
+  using ramie::platform::stack_pool;
+  constexpr std::size_t many = 300;
+  struct refused {
+    long at_once, madvise, madvise_last, mprotect;
+  };
+  std::vector<refused> plans = {{0, 0, 0, 0}, {1, 0, 0, 0}, {3, 0, 0, 0}, {0, 100, faults::for_good, 0}};
+  for (const long k : {2, 9, 10, 60, 61, 150, 151}) {
+    plans.push_back({0, k, k, 0});                 // mprotect makes it
+    plans.push_back({0, k, k + 1, 0});             // two in a row
+    plans.push_back({0, k, k, 1});                 // not even that, at first
+    plans.push_back({1, k, k + 40, 2});            // and each in a call of its own
+    plans.push_back({0, k, faults::for_good, 1});  // as many as there were guards for
+  }
+  for (const auto& each : plans) {
+    INFO(each.at_once << " " << each.madvise << " " << each.madvise_last << " " << each.mprotect);
+    stack_pool pool([](ramie::platform::arrival) {});
+    const bool at_once = pool.count().guarded_by_madvise;
+    faults::plan_for(fault::advice_at_once, each.at_once, faults::for_good);
+    faults::plan_for(fault::guard_by_madvise, each.madvise, each.madvise_last);
+    faults::plan_for(fault::guard_by_mprotect, each.mprotect, each.mprotect);
+    std::vector<ramie::platform::stack_block*> all;
+    if (each.mprotect != 0 && each.madvise_last == faults::for_good) {
+      faults::plan_for(fault::guard_by_mprotect, 1, faults::for_good);
+      take_until(pool, all, many);
+      if (at_once) CHECK(all.size() == static_cast<std::size_t>(each.madvise - 1));
+      faults::plan_for(fault::guard_by_mprotect, 0, 0);
+    }
+    take_until(pool, all, many);
+    if (each.mprotect == 0) CHECK(all.size() == many);
+    take_until(pool, all, many);  // what was refused once is had at the next try
+    CHECK(all.size() == many);
+    if (each.at_once != 0) CHECK(faults::asked(fault::advice_at_once) <= each.at_once);  // asks no more
+    if (each.at_once == 0) CHECK(faults::asked(fault::advice_at_once) < static_cast<long>(many) / 5);
+    std::size_t unguarded = 0;
+    for (auto* const stack : all) unguarded += !readable(stack->low) || readable(stack->low - 1);
+    CHECK(unguarded == 0);
+    std::sort(all.begin(), all.end());
+    CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
+    CHECK(pool.count().slots == many);
+    for (auto* const stack : all) pool.give_back(stack);
+  }
+  for (const auto at : {fault::advice_at_once, fault::guard_by_madvise, fault::guard_by_mprotect}) {
+    faults::plan_for(at, 0, 0);
+  }
+}
+
+TEST_CASE("many stacks are trimmed, at once or one by one", "[conformance][faults][stacks]") {
+  using namespace ramie::platform;
+  if (!annotate::may_trim_stacks) return;
+  for (const long refused : {0, 1}) {
+    stack_pool pool([](arrival) {}, guard_kind::automatic, 10);
+    std::vector<stack_block*> all;
+    take_until(pool, all, 210);
+    char* const lowest = all.front()->low;
+    *lowest = 'x';
+    faults::plan_for(fault::advice_at_once, refused, faults::for_good);
+    for (std::size_t i = all.size(); i-- > 0;) pool.give_back(all[i]);
+    CHECK(pool.trim(150));
+    CHECK(pool.count().trimmed == 150);
+    CHECK_FALSE(pool.trim(150));
+    CHECK(pool.count().trimmed == 200);
+    CHECK(*lowest == 0);
+    CHECK(faults::asked(fault::advice_at_once) <= (refused != 0 ? 1 : 4));
+    all.clear();
+    take_until(pool, all, 210);
+    CHECK(pool.count().slots == 210);
+    for (auto* const stack : all) pool.give_back(stack);
+  }
+  faults::plan_for(fault::advice_at_once, 0, 0);
 }
 
 // From here on there is no memory, until the end of the block.

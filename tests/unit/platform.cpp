@@ -2,6 +2,7 @@
 // The machine room: parkers, clocks, stacks, contexts.
 #include <signal.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -168,6 +169,41 @@ TEST_CASE("stacks beyond the hot limit are trimmed and work again", "[unit][stac
   CHECK(visits == 1);
   pool.give_back(again);
   pool.give_back(hot);
+}
+
+TEST_CASE("a batch of stacks is small while few are out", "[unit][stacks]") {
+  stack_pool pool(&visit_entry);
+  std::vector<stack_block*> taken;
+  std::size_t largest = 0;
+  const auto take = [&](std::uint32_t wanted) {
+    std::uint32_t count = wanted;
+    const auto before = taken.size();
+    for (auto* s = pool.take_batch(0, count); s != nullptr; s = s->next.get()) taken.push_back(s);
+    CHECK(taken.size() - before == count);
+    CHECK(pool.count().taken == taken.size());
+    return count;
+  };
+  while (taken.size() < 300) {
+    const auto out = taken.size();
+    const auto count = take(16);
+    REQUIRE(count >= 1);
+    CHECK(count <= std::max<std::size_t>(1, out / 8));
+    largest = std::max<std::size_t>(largest, count);
+  }
+  CHECK(largest == 16);
+  visits = 0;
+  for (auto* s : taken) run_on(*s, [] { ++visits; });
+  CHECK(visits == static_cast<int>(taken.size()));
+  // Hot ones come as many as are wanted.
+  const auto all = taken.size();
+  for (std::size_t i = 0; i + 1 < 20; ++i) taken[i]->next.set(taken[i + 1]);
+  pool.give_batch(*taken[0], *taken[19], 20);
+  taken.erase(taken.begin(), taken.begin() + 20);
+  CHECK(take(16) == 16);
+  CHECK(take(16) == 4);
+  CHECK(taken.size() == all);
+  for (auto* s : taken) pool.give_back(s);
+  CHECK(pool.count().taken == 0);
 }
 
 TEST_CASE("a guard page is named by its address, whichever way it was made", "[unit][stacks]") {

@@ -108,7 +108,8 @@ RAMIE_FLATTEN fiber* scheduler::next_undisturbed(worker& w) noexcept {
 
 inline platform::stack_block* scheduler::take_stack(worker& w, std::uint8_t size_class) noexcept {
   platform::stack_block* const spare = w.spares.get();
-  if (size_class != w.sched.default_class || spare == nullptr) return w.sched.stacks.take(size_class);
+  if (size_class != w.sched.default_class) return w.sched.stacks.take(size_class);
+  if (spare == nullptr) return fetch_spares(w);
   platform::annotate::take_over(&spare->note);
   w.spares.set(spare->next.get());
   w.spare_count.add(-1u);

@@ -129,16 +129,49 @@ void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
   if (result.last_reference) w.frames.give(&f, w.sched.frames);
 }
 
+// A fiber has ended that had a stack of its own, and another such goes on: they may be many, none of them in a cache.
+// So while this one runs, the stack of the next is fetched, from its block downwards. Only a hint: a thief may have
+// been faster, and the frame may be another fiber's by now.
+inline void fetch_stack_of_next(worker& w) noexcept {
+  if constexpr (prefetched_stack_bytes > 0) {
+    const fiber* const next = w.ring.peek_old();
+    const auto* const top = next != nullptr ? reinterpret_cast<const char*>(next->stack.get()) : nullptr;
+    if (top == nullptr) return;
+    for (std::size_t below = 0; below < prefetched_stack_bytes; below += 64) __builtin_prefetch(top - below, 1);
+  }
+}
+
 void scheduler::keep_spare(worker& w, stack_block& stack) noexcept {
+  fetch_stack_of_next(w);
   platform::annotate::take_over(&stack.note);
-  if (stack.size_class != w.sched.default_class || w.spare_count.get() >= stack_cache_limit) {
+  if (stack.size_class != w.sched.default_class) {
     w.sched.stacks.give_back(&stack);
     return;
   }
+  if (w.spare_count.get() >= stack_cache_limit) return_spares(w);
   stack.next.set(w.spares.get());
   platform::annotate::hand_over(&stack.note);
   w.spares.set(&stack);
   w.spare_count.add(1);
+}
+
+// There are none: one to use and, if the pool sees fit, some to keep.
+stack_block* scheduler::fetch_spares(worker& w) noexcept {
+  std::uint32_t count = stack_batch;
+  stack_block* const first = w.sched.stacks.take_batch(w.sched.default_class, count);
+  if (first == nullptr) return nullptr;
+  w.spares.set(first->next.get());
+  w.spare_count.set(count - 1);
+  return first;
+}
+
+void scheduler::return_spares(worker& w) noexcept {
+  stack_block* const first = w.spares.get();
+  stack_block* last = first;
+  for (std::uint32_t i = 1; i < stack_batch; ++i) last = last->next.get();
+  w.spares.set(last->next.get());
+  w.spare_count.add(-stack_batch);
+  w.sched.stacks.give_batch(*first, *last, stack_batch);
 }
 
 }  // namespace ramie::detail

@@ -210,6 +210,8 @@ class scheduler {
   static void loop_entry(platform::arrival landed) noexcept;
   [[nodiscard]] static platform::stack_block* take_stack(worker& w, std::uint8_t size_class) noexcept;
   static void keep_spare(worker& w, platform::stack_block& stack) noexcept;
+  [[nodiscard]] static platform::stack_block* fetch_spares(worker& w) noexcept;
+  static void return_spares(worker& w) noexcept;
 
   platform::mutex roster_mutex_;
   platform::mutex growth_mutex_;  // one promotion at a time

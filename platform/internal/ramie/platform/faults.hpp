@@ -11,13 +11,14 @@ enum class fault : unsigned char {
   stack_mapping,      // mmap of a region of stacks
   guard_by_madvise,   // MADV_GUARD_INSTALL, for one stack or to find out whether there is such a thing
   guard_by_mprotect,  // mprotect of a guard
+  advice_at_once,     // process_madvise of many ranges: the kernel has no such thing
   big_memory,         // mmap for a pool that has grown large
   thread,             // a worker, the monitor, the timekeeper
   signal_stack,       // mmap of a thread's alternate signal stack
   membarrier,         // registering for it
   sleep,              // a futex wait: it returns early
 };
-inline constexpr unsigned fault_count = 8;
+inline constexpr unsigned fault_count = 9;
 
 }  // namespace ramie::platform
 

@@ -14,12 +14,21 @@
 // system calls would be paid by fibers that end. Whoever has nothing better to do calls trim(), which
 // leaves `hot_limit` stacks per class hot.
 //
+// System calls are shared where the kernel lets a process advise itself about many ranges at once
+// (process_madvise of PIDFD_SELF, 6.14): the guards of the slots that are carved next, the first pages of stacks that
+// are taken together, the trimming. So a slot may be guarded before it is wanted. Pages are touched ahead only for a
+// batch that somebody takes, and such a batch is at most an eighth of the stacks that are out already. Where it is
+// refused, each range gets a call of its own, and pages are touched one by one.
+//
 // Guards are MADV_GUARD_INSTALL where the kernel has it (6.13): no VMA per guard, so a million
 // guarded stacks fit under vm.max_map_count. Otherwise, or should the kernel refuse one, mprotect, whose failure at
-// the map limit is an exhausted pool, never an unguarded stack.
+// the map limit is an exhausted pool, never an unguarded stack. Guards are installed under the pool's mutex; stacks are
+// touched for the first time outside, so that workers take their page faults side by side.
 //
 // All functions may be called from any thread.
 #pragma once
+
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -65,8 +74,16 @@ class stack_pool {
   // A stack ready to be switched to, or null when memory, address space or mappings are exhausted.
   [[nodiscard]] stack_block* take(std::uint8_t size_class) noexcept;
 
+  // The first of up to `count` such stacks, linked by `next`; sets `count` to how many. More than one only if they are
+  // hot, or if many are out already.
+  [[nodiscard]] stack_block* take_batch(std::uint8_t size_class, std::uint32_t& count) noexcept;
+  static constexpr std::uint32_t largest_batch = 64;
+
   // Gives back a suspended stack that holds no fiber.
   void give_back(stack_block* stack) noexcept;
+
+  // The same for `count` stacks of one class, linked by `next` from `first` to `last`.
+  void give_batch(stack_block& first, stack_block& last, std::uint32_t count) noexcept;
 
   // Trims up to `most` stacks. True: there may be more to trim.
   bool trim(std::size_t most) noexcept;
@@ -86,17 +103,24 @@ class stack_pool {
 
  private:
   struct region;
+  struct place {
+    region* in;
+    std::uint32_t slot;
+  };
   struct shelf {
     stack_block* hot = nullptr;
     std::size_t hot_count = 0;
     std::vector<std::unique_ptr<region>> regions;
-    std::vector<std::pair<region*, std::uint32_t>> cold;  // trimmed slots
+    std::vector<place> cold;  // trimmed slots
   };
 
-  [[nodiscard]] stack_block* take_cold(shelf& from, std::uint8_t size_class) noexcept;
+  // Up to `most` cold slots, each guarded, or none if not even one can be had. With the mutex held.
+  [[nodiscard]] std::uint32_t take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept;
   [[nodiscard]] region* region_with_room(shelf& from, std::uint8_t size_class) noexcept;
-  [[nodiscard]] bool install_guard(char* slot) noexcept;
-  [[nodiscard]] stack_block* prepare(region& in, std::uint32_t slot) noexcept;
+  [[nodiscard]] bool install_guards(region& in) noexcept;
+  void trim_slots(const place* slots, std::uint32_t count) noexcept;
+  [[nodiscard]] std::uint32_t advise_at_once(const iovec* ranges, std::uint32_t count, int advice) noexcept;
+  [[nodiscard]] stack_block* prepare(const place& at, stack_block* next) noexcept;
 
   const entry_function entry_;
   const std::size_t hot_limit_;
@@ -104,6 +128,7 @@ class stack_pool {
   bool guard_by_madvise_;
   shelf shelves_[stack_class_count];
   atomic<bool> trim_wanted_{false};
+  atomic<bool> at_once_{true};  // until the kernel says that there is no such call
   std::size_t slots_ = 0;
   std::size_t taken_ = 0;
   std::size_t trimmed_ = 0;

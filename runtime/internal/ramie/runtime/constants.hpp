@@ -16,10 +16,12 @@ using namespace std::chrono_literals;
 inline constexpr std::uint32_t ring_capacity = 4;
 inline constexpr std::size_t global_queue_soft_capacity = 3;
 inline constexpr int idle_spin_rounds = 2;
+inline constexpr std::size_t prefetched_stack_bytes = 0;
 #else
 inline constexpr std::uint32_t ring_capacity = 256;
 inline constexpr std::size_t global_queue_soft_capacity = 65'536;
 inline constexpr int idle_spin_rounds = 64;
+inline constexpr std::size_t prefetched_stack_bytes = 768;  // what a fiber that waits for a channel has there
 #endif
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
@@ -66,7 +68,8 @@ inline constexpr std::size_t default_root_stack_size = 8 * 1024 * 1024;
 inline constexpr std::size_t frame_bytes = 128;
 inline constexpr std::size_t frames_per_slab = 512;
 inline constexpr std::uint32_t frame_batch = 128;
-inline constexpr std::uint32_t stack_cache_limit = 16;
+inline constexpr std::uint32_t stack_cache_limit = 32;
+inline constexpr std::uint32_t stack_batch = 16;
 inline constexpr std::size_t stack_trim_batch = 64;
 
 }  // namespace ramie::detail
