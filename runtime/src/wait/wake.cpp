@@ -16,6 +16,7 @@ RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_detour = false) noexcept {
   worker* const w = this_worker();
   if (w == nullptr || &w->sched != f.owner()) [[unlikely]]
     return enqueue_from_outside(f);
+  platform::annotate::hand_over(&f);  // what was read of the frame, to whoever has it next on this worker
   w->sched.schedule_on(*w, f, may_detour);
 }
 
