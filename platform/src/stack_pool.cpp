@@ -251,21 +251,21 @@ bool stack_pool::install_guards(region& in) noexcept {
   return in.guarded > begin;
 }
 
-// How many of the ranges took the advice, from the first on.
-std::uint32_t stack_pool::advise_at_once(const iovec* ranges, std::uint32_t count, int advice) noexcept {
+// How many of them took the advice, from the first on.
+std::uint32_t stack_pool::advise_at_once(const iovec* them, std::uint32_t count, int advice) noexcept {
   if (!at_once_.load(std::memory_order_relaxed)) return 0;
   long bytes = -1;
   if (faults::strikes(fault::advice_at_once)) {
     errno = ENOSYS;
   } else {
-    bytes = ::syscall(SYS_process_madvise, this_process, ranges, std::size_t{count}, advice, 0u);
+    bytes = ::syscall(SYS_process_madvise, this_process, them, std::size_t{count}, advice, 0u);
   }
   if (bytes < 0 && errno != ENOMEM && errno != EAGAIN && errno != EINTR && errno != EFAULT) {
     at_once_.store(false, std::memory_order_relaxed);
   }
   std::uint32_t done = 0;
-  for (; done < count && bytes >= static_cast<long>(ranges[done].iov_len); ++done) {
-    bytes -= static_cast<long>(ranges[done].iov_len);
+  for (; done < count && bytes >= static_cast<long>(them[done].iov_len); ++done) {
+    bytes -= static_cast<long>(them[done].iov_len);
   }
   return done;
 }

@@ -135,7 +135,9 @@ void scheduler::fail_to_start(worker& w, fiber& f) noexcept {
 inline void fetch_stack_of_next(worker& w) noexcept {
   if constexpr (prefetched_stack_bytes > 0) {
     const fiber* const next = w.ring.peek_old();
-    const auto* const top = next != nullptr ? reinterpret_cast<const char*>(next->stack.get()) : nullptr;
+    if (next == nullptr) return;
+    platform::annotate::take_over(next);  // as next_plan will
+    const auto* const top = reinterpret_cast<const char*>(next->stack.get());
     if (top == nullptr) return;
     for (std::size_t below = 0; below < prefetched_stack_bytes; below += 64) __builtin_prefetch(top - below, 1);
   }

@@ -119,7 +119,7 @@ class stack_pool {
   [[nodiscard]] region* region_with_room(shelf& from, std::uint8_t size_class) noexcept;
   [[nodiscard]] bool install_guards(region& in) noexcept;
   void trim_slots(const place* slots, std::uint32_t count) noexcept;
-  [[nodiscard]] std::uint32_t advise_at_once(const iovec* ranges, std::uint32_t count, int advice) noexcept;
+  [[nodiscard]] std::uint32_t advise_at_once(const iovec* them, std::uint32_t count, int advice) noexcept;
   [[nodiscard]] stack_block* prepare(const place& at, stack_block* next) noexcept;
 
   const entry_function entry_;
