@@ -54,9 +54,8 @@ bool biased_lock::ask() noexcept {
 }
 
 void biased_lock::revoke() noexcept {
-  granted_.store(0, std::memory_order_relaxed);                                             // 1
-  heavy_fence();                                                                            // 2
-  for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();  // 3
+  granted_.store(0, std::memory_order_relaxed);  // 1
+  heavy_fence();                                 // 2
   if (wanted_ < longest_run) wanted_ *= 2;
 }
 
@@ -72,6 +71,8 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
     } else {
       revoke();
     }
+    // 3, in both lists: when we are in, nobody touches the lock any more, which may be gone after us.
+    for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();
     asked_.store(false, std::memory_order_relaxed);
   }
   const auto id = me != nullptr ? me->id : 0;

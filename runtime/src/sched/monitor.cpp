@@ -112,8 +112,11 @@ void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pres
   if (!anybody_stuck) return not_stuck_.add(1);
   if (pressure <= 0) return nonpositive_.add(1);
   if (sched_.wake_somebody()) return idle_capacity_.add(1);
-  // A searcher that is on its way will find it.
-  if (sched_.idle.look().searching() != 0) return idle_capacity_.add(1);
+  // Somebody who searches, or naps and will, finds it.
+  const bool looked_for = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
+    return w->state.load(std::memory_order_relaxed) == worker_state::idle_spin;
+  });
+  if (looked_for || sched_.idle.look().searching() != 0) return idle_capacity_.add(1);
   passes_.add(1);
   if (sched_.promote_one()) {
     promoted_.add(1);

@@ -92,7 +92,11 @@ std::uint64_t scheduler::polls_of_others(const worker& w) const noexcept {
 void scheduler::nap_after_crumbs(worker& w) noexcept {
   const auto nap = w.appetite.judge();
   if (nap == platform::nanoseconds{0}) return;
-  if (w.searching.get()) (void)idle.leave_search();
+  (void)stacks.trim(stack_trim_batch);
+  if (w.searching.get() && idle.leave_search() && idle.look().parked() != 0) {
+    platform::heavy_fence();  // the last searcher looks again, as in found_work
+    if (!injection.empty()) (void)wake_somebody();
+  }
   w.searching.set(false);
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.count.naps.add(1);
@@ -122,13 +126,13 @@ fiber* scheduler::worker_next(worker& w) noexcept {
       found_work(w);
       return f;
     }
-    if (!chaotic && w.appetite.not_needed(polls_of_others(w))) {
-      nap_after_crumbs(w);
-      continue;
-    }
     if (may_retire()) {
       drain(w);
       return nullptr;
+    }
+    if (!chaotic && w.appetite.not_needed(polls_of_others(w))) {
+      nap_after_crumbs(w);
+      continue;
     }
     sleep(w);
   }

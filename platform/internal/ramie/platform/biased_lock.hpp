@@ -16,7 +16,7 @@
 //       granted party, inside                  whoever asks, holding the spin lock
 //       1. its work is done. asked?            1. asked = true
 //          and the lease is over:              2. wait a little for granted == nobody    (acquire)
-//          granted = nobody       (release)       then in
+//          granted = nobody       (release)    3. wait until not inside[former]
 //       2. inside[me] = false
 //
 // So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line;
