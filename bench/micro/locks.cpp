@@ -20,7 +20,7 @@ void plain(micro::Bench& bench, const char* name) {
 }
 
 void biased(micro::Bench& bench) {
-  int family = 0;
+  platform::lock_family family;
   const platform::lock_party me{.family = &family};
   platform::biased_lock granted, shared;
   for (std::uint32_t i = 0; i <= granted.first_run; ++i) platform::biased_lock::guard hold(granted, &me);

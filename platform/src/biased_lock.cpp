@@ -35,6 +35,37 @@ class patience {
 
 }  // namespace
 
+#if defined(RAMIE_MODEL)
+bool lock_family::may_grant() noexcept {
+  return true;
+}
+void lock_family::had_to_revoke() noexcept {}
+#else
+bool lock_family::may_grant() noexcept {
+  if (left_.load(std::memory_order_relaxed) == 0 && !next_period(std::chrono::steady_clock::now())) return false;
+  left_.store(left_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  return true;
+}
+
+void lock_family::had_to_revoke() noexcept {
+  const auto rate = std::max(1u, rate_.load(std::memory_order_relaxed) / 2);
+  rate_.store(rate, std::memory_order_relaxed);
+  if (left_.load(std::memory_order_relaxed) > rate) left_.store(rate, std::memory_order_relaxed);
+  peaceful_.store(false, std::memory_order_relaxed);
+}
+#endif
+
+bool lock_family::next_period(std::chrono::steady_clock::time_point now) noexcept {
+  if (now < period_ends_.load(std::memory_order_relaxed)) return false;
+  period_ends_.store(now + period, std::memory_order_relaxed);
+  auto rate = rate_.load(std::memory_order_relaxed);
+  if (peaceful_.load(std::memory_order_relaxed)) rate = std::min(most_grants, 2 * rate);
+  rate_.store(rate, std::memory_order_relaxed);
+  left_.store(rate, std::memory_order_relaxed);
+  peaceful_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
 std::uint64_t lock_party::new_id() noexcept {
   static std::atomic<std::uint64_t> given{0};
   return given.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -53,7 +84,8 @@ bool biased_lock::ask() noexcept {
   return false;
 }
 
-void biased_lock::revoke() noexcept {
+void biased_lock::revoke(const lock_party* me) noexcept {
+  if (me != nullptr) me->family->had_to_revoke();
   granted_.store(0, std::memory_order_relaxed);  // 1
   heavy_fence();                                 // 2
   if (wanted_ < longest_run) wanted_ *= 2;
@@ -69,13 +101,14 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
     if (passed_on) {
       wanted_ = std::max(first_run, wanted_ / 2);
     } else {
-      revoke();
+      revoke(me);
     }
     // 3, in both lists: when we are in, nobody touches the lock any more, which may be gone after us.
     for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();
     asked_.store(false, std::memory_order_relaxed);
   }
   const auto id = me != nullptr ? me->id : 0;
+  passed_on_ = passed_on;
   if (passed_on) {
     run_ = wanted_;
   } else if (contended) {
@@ -90,6 +123,7 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
 void biased_lock::grant(const lock_party* me) noexcept {
   run_ = 0;
   if (!asymmetric() || me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
+  if (!passed_on_ && !me->family->may_grant()) return;
   family_ = me->family;
   granted_cell_ = me->cell;
   lease_left_ = lease;

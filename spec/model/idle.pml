@@ -6,7 +6,7 @@
  * Shown
  *   I1  Nobody is counted in or out twice: no count goes below zero, and at the end each worker is counted once.
  *   I3  No entry stays queued while a worker sleeps and nobody searches. Also when a fiber holds its worker for as long
- *       as others are queued (HOLD): an end in which entries are left is a deadlock to Spin, "invalid end state".
+ *       as others are queued (HOLD), also several: an end in which entries are left is a deadlock to Spin, "invalid end state".
  *   Every entry is run once.
  *
  * The StoreLoad is explicit. An entry that a thread publishes is first in that thread's store buffer (buf), where only
@@ -26,9 +26,10 @@
  * run: threads that can't start           -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL
  * run: no cycle without progress          -DLIVE -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0 -DFULL
  *
- * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0 -DFULL: a producer does not order its entry before its look
- * mutant: no_heavy_fence     -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a sleeper looks again without the fence
- * mutant: no_recheck_fence   -DNW=2 -DNP=2 -DSPAWNS=1 -DHOLD=1: the last searcher looks again without the fence
+ * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=1 -DFULL: a producer does not order its entry before its look
+ * mutant: no_heavy_fence     -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=1: a sleeper looks again without the fence
+ * mutant: no_outside_fence   -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1: a thread outside orders as lightly as a worker
+ * mutant: never_interrupts   -DNW=3 -DNP=1 -DSPAWNS=2 -DHOLD=2: the last searcher interrupts nobody though another worker runs
  * mutant: no_last_searcher   -DNW=2 -DNP=2 -DSPAWNS=1 -DHOLD=1: the last searcher does not look again
  * mutant: signal_first       -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a producer looks for sleepers, then publishes
  * mutant: look_once          -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a sleeper does not look again after it has announced itself
@@ -54,7 +55,7 @@ byte parked, searching, bitmap;        /* counts_ and bitmap_ */
 bool stop, token[NW];                       /* thread_parker */
 byte threads = (1 << (NW - UNSTARTED)) - 1;  /* has_thread */
 byte live = 0, fails = FAILS;
-byte made = 0, done = 0, spawns = SPAWNS, holds = HOLD, producing = NP, at_work = NW;
+byte made = 0, done = 0, spawns = SPAWNS, holds = HOLD, held = 0, producing = NP, at_work = NW;
 #define all_done (producing == 0 && made == done)
 
 inline drain(t) {
@@ -236,28 +237,28 @@ next:
   :: got ->
      if
      :: search ->                                                         /* found_work */
-        d_step { drain(me); search = false; leave_searching; found = (searching == 0) };
+        d_step { drain(me); search = false; leave_searching; found = (searching == 0); n = parked };
 #ifndef MUTANT_no_last_searcher
         if
-        :: found && parked > 0 ->
-#ifndef MUTANT_no_recheck_fence
-           heavy();
+        :: found && n > 0 ->
+#ifndef MUTANT_never_interrupts
+           if :: n == NW - 1 -> skip :: else -> heavy() fi;             /* the RMW above was a full fence */
 #endif
            look_at_all();
            if :: found -> wake_somebody() :: else fi
         :: else
         fi;
 #endif
-        found = false
+        found = false; n = 0
      :: else
      fi;
-     if                                                                   /* the fiber */
+     do                                                                   /* the fiber */
      :: atomic { spawns > 0 -> spawns--; made++ }; publish_and_signal(1)
-     :: atomic { holds > 0 -> holds-- }; (producing == 0 && made == done + 1)
-     :: true
-     fi;
+     :: atomic { holds > 0 -> holds--; held++ }; (producing == 0 && made == done + held); d_step { held--; done++ }; break
+     :: done++; break
+     od;
 progress_ran:
-     done++; got = false;
+     got = false;
      goto next
   :: else
   fi;
@@ -287,7 +288,15 @@ proctype producer(byte me) {           /* schedule_outside */
   byte i, who, bits, pass;
   bool found, won, gave_back;
   made++;
+#ifdef MUTANT_signal_first
   publish_and_signal(1);
+#else
+  buf[me] = buf[me] + 1;
+#ifndef MUTANT_no_outside_fence
+  d_step { drain(me) };                                                 /* full_fence */
+#endif
+  signal();
+#endif
   d_step { drain(me) };
   producing--
 }

@@ -96,7 +96,8 @@ TEST_CASE("a nursery destroyed by another fiber ends the program", "[conformance
 TEST_CASE("each revocation doubles what the next grant takes", "[conformance][lock]") {
   using ramie::platform::biased_lock;
   biased_lock lock;
-  const ramie::platform::lock_party me{&lock, 0};
+  ramie::platform::lock_family family;
+  const ramie::platform::lock_party me{&family, 0};
   std::vector<std::uint32_t> took;
   for (int round = 0; round < 4; ++round) {
     std::uint32_t times = 0;
@@ -114,7 +115,8 @@ TEST_CASE("a granted lock that is taken twice ends the program", "[conformance][
       [] {
         using ramie::platform::biased_lock;
         biased_lock lock;
-        const ramie::platform::lock_party me{&lock, 0};
+        ramie::platform::lock_family family;
+        const ramie::platform::lock_party me{&family, 0};
         for (std::uint32_t i = 0; i < biased_lock::first_run; ++i) biased_lock::guard once(lock, &me);
         biased_lock::guard outer(lock, &me);
         biased_lock::guard inner(lock, &me);

@@ -56,7 +56,8 @@ class lock_scenario final : public scenario {
     }
   }
   const int first_, second_;
-  lock_party parties_[2] = {{this, 0}, {this, 1}};
+  ramie::platform::lock_family family_;
+  lock_party parties_[2] = {{&family_, 0}, {&family_, 1}};
   biased_lock lock_;
   plain<bool> taken_{false};
   plain<int> counted_{0};

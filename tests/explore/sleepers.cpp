@@ -21,6 +21,9 @@ constexpr auto relaxed = std::memory_order_relaxed;
 // orders nothing but its entries: the rest is the handshake of idle_set.hpp, as next.cpp and schedule.cpp do it.
 class nobody_sleeps_on_work final : public scenario {
  public:
+  nobody_sleeps_on_work() {
+    for (int i = 0; i < 2; ++i) idle_.add_worker();
+  }
   std::vector<std::function<void()>> threads() override {
     return {[this] { worker(0); }, [this] { worker(1); }, [this] { producer(); }, [this] { producer(); }};
   }
@@ -49,13 +52,15 @@ class nobody_sleeps_on_work final : public scenario {
     }
   }
   void found_work(bool searching) {
-    if (!searching || !idle_.leave_search() || idle_.look().parked() == 0) return;
-    ramie::platform::heavy_fence();
+    if (!searching) return;
+    const auto left = idle_.leave_search();
+    if (!left.should_wake()) return;
+    left.all_but_one_parked() ? ramie::platform::full_fence() : ramie::platform::heavy_fence();
     if (queued_.load(relaxed) != 0) wake_one();
   }
   void producer() {
     queued_.fetch_add(1, relaxed);
-    ramie::platform::light_fence();
+    ramie::platform::full_fence();
     if (idle_.look().should_wake()) wake_one();
   }
   void wake_for_the_end() {

@@ -125,7 +125,7 @@ MUTANTS = [
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
     # The whole runtime under the explorer.
     ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], "programs"),
-    ("the last searcher does not look again", NEXT, [("if (idle.leave_search() && idle.look().parked() != 0) {", "if (idle.leave_search() && false) {")], "programs"),
+    ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], "programs"),
     ("nobody is told of what was spawned", "runtime/src/sched/schedule.cpp", [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], "programs"),
     ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], "programs"),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),

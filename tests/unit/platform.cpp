@@ -90,8 +90,10 @@ TEST_CASE("stack classes are powers of two from 16 KiB", "[unit][stacks]") {
   CHECK(promised_bytes(stack_class_for(8 << 20)) == 8 << 20);
   CHECK(stack_class_for(max_stack_size) == stack_class_count - 1);
   // The default reserves more than it promises; a small one costs five pages of address space.
-  CHECK(slot_bytes(stack_class_for(64 * 1024)) == 128 * 1024);
+  CHECK(slot_bytes(stack_class_for(64 * 1024)) == 132 * 1024);
   CHECK(slot_bytes(0) == 20 * 1024);
+  // An odd number of pages apart, or thousands of stacks would compete for a few entries of the TLB.
+  for (std::uint8_t c = 0; c < stack_class_count; ++c) CHECK(slot_bytes(c) / page_size % 2 == 1);
 }
 
 // A stack that runs one function and comes back, for tests of the switch itself.
@@ -290,7 +292,7 @@ TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fe
 TEST_CASE("a lock that was granted to a party does not take its successor for it", "[unit][lock]") {
   using ramie::platform::biased_lock;
   using ramie::platform::lock_party;
-  int family = 0;
+  ramie::platform::lock_family family;
   biased_lock lock;
   alignas(lock_party) std::byte memory[sizeof(lock_party)];
   const auto take = [&lock](const lock_party& me) {
@@ -310,7 +312,7 @@ TEST_CASE("a lock that was granted to a party does not take its successor for it
 TEST_CASE("a lock is granted to no stranger, no other family and no party beyond its cells", "[unit][lock]") {
   using ramie::platform::biased_lock;
   using ramie::platform::lock_party;
-  int family = 0, other = 0;
+  ramie::platform::lock_family family, other;
   biased_lock lock;
   const auto ever_granted = [&lock](const lock_party* me) {
     bool granted = false;
@@ -326,6 +328,25 @@ TEST_CASE("a lock is granted to no stranger, no other family and no party beyond
   CHECK_FALSE(ever_granted(&far));
   CHECK(ever_granted(&mine));
   CHECK_FALSE(ever_granted(&foreign));
+}
+
+TEST_CASE("revocations ration the grants of a family", "[unit][lock]") {
+  using ramie::platform::lock_family;
+  const std::chrono::steady_clock::time_point start{std::chrono::hours(1)};
+  const auto granted = [](lock_family& f, std::chrono::steady_clock::time_point now) {
+    std::uint32_t count = 0;
+    if (!f.next_period(now)) return count;
+    while (f.left() != 0 && f.may_grant()) ++count;
+    return count;
+  };
+  lock_family f;
+  CHECK(granted(f, start) == lock_family::most_grants);
+  CHECK(granted(f, start) == 0);  // not yet
+  for (int i = 0; i < 3; ++i) f.had_to_revoke();
+  CHECK(granted(f, start + lock_family::period) == lock_family::most_grants / 8);
+  CHECK(granted(f, start + 2 * lock_family::period) == lock_family::most_grants / 4);  // a period of peace
+  for (int i = 0; i < 40; ++i) f.had_to_revoke();
+  CHECK(granted(f, start + 3 * lock_family::period) == 1);  // never none: peace may have come
 }
 
 }  // namespace unit_platform

@@ -192,7 +192,7 @@ TEST_CASE("the idle set finds the lowest sleeper and counts it as searching", "[
   CHECK(set.look().parked() == 1);
   CHECK(set.look().searching() == 1);
   CHECK_FALSE(set.look().should_wake());  // somebody searches: the chain will go on from there
-  CHECK(set.leave_search());
+  CHECK(set.leave_search().searching() == 0);
   CHECK(set.claim_parked() == 129u);
   CHECK(set.claim_parked() == std::nullopt);
 }
@@ -215,8 +215,8 @@ TEST_CASE("at most half of the workers search", "[unit][idle]") {
   CHECK(set.try_become_searcher(4));
   CHECK(set.try_become_searcher(4));
   CHECK_FALSE(set.try_become_searcher(4));
-  CHECK_FALSE(set.leave_search());
-  CHECK(set.leave_search());  // the last one must look again
+  CHECK(set.leave_search().searching() == 1);
+  CHECK(set.leave_search().searching() == 0);  // the last one must look again
 }
 
 TEST_CASE("the monitor's mark is taken back by exactly one", "[unit][idle]") {

@@ -24,6 +24,11 @@
 //       wake because somebody searches, that searcher either finds work (and, as the last one, looks
 //       again and wakes the next: leave_search) or goes to sleep through the same list.
 //
+//       The last searcher's look is ordered like a sleeper's: searching-1, heavy fence, every queue. Unless all the
+//       others are parked: no worker can have queued something and gone to sleep over it, so it was a thread outside
+//       or nobody, and such threads order with a full fence (schedule_outside). Then one on this side will do, and
+//       the fiber that was woken from outside does not wait for an interrupt of the thread that woke it.
+//
 // A worker that has not been started yet counts as parked: waking it means starting its thread.
 #pragma once
 
@@ -55,6 +60,7 @@ class idle_set {
     [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
     [[nodiscard]] std::uint32_t parked() const noexcept { return (counts_ >> 16) & 0xffff; }
     [[nodiscard]] bool all_parked() const noexcept { return parked() == ((counts_ >> 32) & 0xffff); }
+    [[nodiscard]] bool all_but_one_parked() const noexcept { return parked() + 1 == ((counts_ >> 32) & 0xffff); }
     [[nodiscard]] bool nobody_ran_since(snapshot earlier) const noexcept {
       return all_parked() && (counts_ >> 49) == (earlier.counts_ >> 49);
     }
@@ -81,9 +87,9 @@ class idle_set {
   // A worker that starts out searching.
   void add_searcher() noexcept { counts_.fetch_add(one_searching + one_present, std::memory_order_seq_cst); }
 
-  // True: the caller was the last searcher and must look whether there is more to do.
-  [[nodiscard]] bool leave_search() noexcept {
-    return snapshot(counts_.fetch_sub(one_searching, std::memory_order_seq_cst)).searching() == 1;
+  // What is left. The last searcher must look whether there is more to do, if anybody could do it (should_wake).
+  [[nodiscard]] snapshot leave_search() noexcept {
+    return snapshot(counts_.fetch_sub(one_searching, std::memory_order_seq_cst) - one_searching);
   }
 
   // Sleeper's step 1. The counts move first: a waker must never count out a worker that is not yet in.

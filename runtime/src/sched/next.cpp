@@ -93,7 +93,7 @@ void scheduler::nap_after_crumbs(worker& w) noexcept {
   const auto nap = w.appetite.judge();
   if (nap == platform::nanoseconds{0}) return;
   (void)stacks.trim(stack_trim_batch);
-  if (w.searching.get() && idle.leave_search() && idle.look().parked() != 0) {
+  if (w.searching.get() && idle.leave_search().should_wake()) {
     platform::heavy_fence();  // the last searcher looks again, as in found_work
     if (!injection.empty()) (void)wake_somebody();
   }
@@ -143,9 +143,10 @@ void scheduler::found_work(worker& w) noexcept {
   w.appetite.found_something();
   if (w.searching.get()) {
     w.searching.set(false);
-    // The last searcher looks again: an entry whose producer relied on it must not be left behind.
-    if (idle.leave_search() && idle.look().parked() != 0) {
-      platform::heavy_fence();
+    // The last searcher looks again: an entry whose producer relied on it must not be left behind. See I3.
+    const auto left = idle.leave_search();
+    if (left.should_wake()) {
+      left.all_but_one_parked() ? platform::full_fence() : platform::heavy_fence();
       if (work_visible()) (void)wake_somebody();
     }
   }

@@ -63,7 +63,8 @@ scheduler::scheduler(const options& wanted, director* by)
   platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
-    workers.push_back(std::make_unique<worker>(*this, cancel_epoch, i, (seed + i + 1) * 0xd1342543de82ef95ull));
+    const auto own_seed = (seed + i + 1) * 0xd1342543de82ef95ull;
+    workers.push_back(std::make_unique<worker>(*this, cancel_epoch, lock_users, i, own_seed));
     if (!chaotic) continue;
     workers.back()->attention.store(worker::chaos, std::memory_order_relaxed);
     workers.back()->budget.set(budget_in_chaos(*workers.back()));
@@ -231,7 +232,7 @@ void scheduler::drain(worker& w) noexcept {
   }
   if (w.searching.get()) {
     w.searching.set(false);
-    if (idle.leave_search()) platform::heavy_fence();
+    if (idle.leave_search().searching() == 0) platform::heavy_fence();
   }
   if (moved || work_visible()) signal(&w);
 }

@@ -37,6 +37,7 @@ void scheduler::schedule_outside(fiber& f) noexcept {
   enqueued_outside.fetch_add(1, std::memory_order_relaxed);
   outside_in_flight.fetch_add(1, std::memory_order_relaxed);
   injection.put(&f);
+  platform::full_fence();  // pairs with the last searcher's, which interrupts nobody: idle_set I3
   signal(nullptr);
   outside_in_flight.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in ~scheduler
 }

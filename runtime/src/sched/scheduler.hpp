@@ -152,6 +152,7 @@ class scheduler {
   platform::atomic<std::uint64_t> enqueued_outside{0};
   platform::atomic<std::uint32_t> outside_in_flight{0};
 
+  platform::lock_family lock_users;  // the workers
   platform::stack_pool stacks;
   frame_pool frames{this, [](scheduler& s, std::size_t all) { s.injection.reserve(all); }};
   std::vector<std::unique_ptr<worker>> workers;

@@ -91,11 +91,12 @@ struct shed_to_injection {
 
 class alignas(platform::cache_line) worker : public worker_desk, public platform::thread_anchor {
  public:
-  worker(scheduler& of, const platform::atomic<std::uint64_t>& epoch, std::uint32_t slot, std::uint64_t seed) noexcept
+  worker(scheduler& of, const platform::atomic<std::uint64_t>& epoch, platform::lock_family& family, std::uint32_t slot,
+         std::uint64_t seed) noexcept
       : sched(of), index(slot), random(seed), whims(seed ^ 0x2545f4914f6cdd1d) {
     runs_in = &of;
     cancel_epoch = &epoch;
-    party.family = &of;
+    party.family = &family;
     party.cell = slot;
     budget.set(budget_per_tick);
     dice.set(random.next() | 1);

