@@ -19,5 +19,6 @@
 #include <ramie/stats.hpp>
 #include <ramie/task.hpp>
 #include <ramie/this_fiber.hpp>
+#include <ramie/time.hpp>
 #include <ramie/timeout.hpp>
 #include <ramie/watch.hpp>
