@@ -58,7 +58,7 @@ scheduler::scheduler(const options& wanted, director* by)
       stacks(&scheduler::loop_entry),
       root_scope(*this),
       watcher(*this),
-      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr),
+      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr, capacity),
       still(*this, by != nullptr || deadlines.advances_itself()) {
   platform::choose_fences();
   workers.reserve(capacity);
