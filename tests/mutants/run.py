@@ -127,7 +127,7 @@ MUTANTS = [
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
     # Time.
     ("a timer's tick is rounded down", KEEPER, [("std::chrono::ceil<tick>", "std::chrono::floor<tick>")], "time"),
-    ("what a slot held is not sorted in", WHEEL, [("        sort_in(lists_[next.level][next.slot]);\n", "")], "time"),
+    ("what a slot held is not sorted in", WHEEL, [("    } else {\n      sort_in(slot);\n    }", "    }")], "time"),
     ("a deadline that is not announced", KEEPER, [("    in.wheel.insert(entry, tick_after(entry.when));\n  }\n  renew_next(in);", "    in.wheel.insert(entry, tick_after(entry.when));\n  }")], "time"),
     ("nobody cancels what is due", KEEPER, [("    if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();\n", "")], "time"),
     # The whole runtime under the explorer.

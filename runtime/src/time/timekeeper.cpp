@@ -78,18 +78,18 @@ std::uint16_t timekeeper::shard_of_caller() const noexcept {
 void timekeeper::add(deadline_entry& entry) {
   prepare();
   // By the caller itself: whoever else took it might not be done when the caller goes on.
-  if (entry.when <= clock_.now()) {
+  const auto now = clock_.now();
+  if (entry.when <= now) {
     entry.target->cancel({cancel_kind::deadline, {}, entry.where, 0, {}, {}});
     return;
   }
-  insert(entry);
+  insert(entry, now);
   if (manual_ != nullptr) carry_out_in_order();  // it may have been advanced meanwhile
 }
 
-void timekeeper::insert(deadline_entry& entry) noexcept {
+void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
   entry.shard = shard_of_caller();
   shard& in = shards_[entry.shard];
-  const auto now = clock_.now();
   {
     std::lock_guard hold(in.lock);
     list(in, entry, now);  // 1
@@ -105,7 +105,7 @@ void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept
     entry.at = deadline_entry::place::heap;
     in.heap.insert(entry);
   } else {
-    if (in.wheel.empty()) in.wheel.advance(tick_before(now));
+    if (in.wheel.empty()) in.wheel.skip_to(tick_before(now));
     entry.at = deadline_entry::place::wheel;
     in.wheel.insert(entry, tick_after(entry.when));
   }
@@ -137,9 +137,10 @@ void timekeeper::remove(deadline_entry& entry) noexcept {
 
 void timekeeper::set(wake_up& entry, waker who) noexcept {
   const bool first = entry.shard == deadline_entry::in_none;
-  if (first && entry.when > clock_.now()) {
+  const auto now = first ? clock_.now() : never;
+  if (entry.when > now) {
     entry.who = who;
-    insert(entry);
+    insert(entry, now);
     if (manual_ != nullptr) carry_out_in_order();  // as in add
     return;
   }
@@ -172,7 +173,7 @@ deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
     from.heap.remove(*found);
     return found;
   }
-  return static_cast<deadline_entry*>(static_cast<exact_node*>(from.wheel.take_due()));
+  return static_cast<deadline_entry*>(static_cast<exact_node*>(from.wheel.take_due(tick_before(now))));
 }
 
 void timekeeper::fire(shard& of, time_point now) noexcept {
@@ -182,7 +183,6 @@ void timekeeper::fire(shard& of, time_point now) noexcept {
     std::uint32_t count = 0;
     {
       std::lock_guard hold(of.lock);
-      of.wheel.advance(tick_before(now));
       while (count < wake_batch) {
         deadline_entry* const due = take_due(of, now);
         more = due != nullptr;

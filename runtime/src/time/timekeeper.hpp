@@ -92,7 +92,7 @@ class timekeeper final : platform::clock_listener {
   [[nodiscard]] time_point watch() noexcept;
   [[nodiscard]] time_point patient_earliest() const noexcept;
   [[nodiscard]] std::uint16_t shard_of_caller() const noexcept;
-  void insert(deadline_entry& entry) noexcept;
+  void insert(deadline_entry& entry, time_point now) noexcept;
   void list(shard& in, deadline_entry& entry, time_point now) noexcept;
   static void unlist(shard& in, deadline_entry& entry) noexcept;
   static void renew_next(shard& of) noexcept;

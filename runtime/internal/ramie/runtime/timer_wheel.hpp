@@ -52,6 +52,12 @@ class timer_list {
     if (node != nullptr) remove(*node);
     return node;
   }
+  // All of `from`, without looking at them; this one is empty.
+  void take_all(timer_list& from) noexcept {
+    first_ = from.first_;
+    if (first_ != nullptr) first_->link = &first_;
+    from.first_ = nullptr;
+  }
   static void remove(timer_node& node) noexcept {
     *node.link = node.next;
     if (node.next != nullptr) node.next->link = node.link;
@@ -82,7 +88,7 @@ class timer_wheel {
     ++count_;
   }
 
-  // The node is in this wheel.
+  // The node is in this wheel. (What is due may still say level 0: its slot is empty, or holds those of another round.)
   void remove(timer_node& node) noexcept {
     timer_list::remove(node);
     --count_;
@@ -91,24 +97,24 @@ class timer_wheel {
     if (lists_[node.level][slot].empty()) occupied_[node.level] &= ~bit(slot);
   }
 
-  // Time goes on, never back. What has become due is handed out by take_due.
-  void advance(std::uint64_t to) noexcept {
-    for (event next = next_event(); next.tick <= to; next = next_event()) {
-      now_ = next.tick;
-      if (next.level == levels) {
-        sort_in(far_);
-      } else {
-        occupied_[next.level] &= ~bit(next.slot);
-        sort_in(lists_[next.level][next.slot]);
+  // Time goes on, never back, as far as the next timer that is due by then, which is no longer in the wheel; or to
+  // `to`, and null. A slot of level 0 becomes due without a look at its timers: each of them is a cache miss.
+  [[nodiscard]] timer_node* take_due(std::uint64_t to) noexcept {
+    while (due_.empty()) {
+      const event next = next_event();
+      if (next.tick > to) {
+        if (to > now_) now_ = to;
+        return nullptr;
       }
+      pass(next);
     }
-    if (to > now_) now_ = to;
+    --count_;
+    return due_.take_first();
   }
 
-  [[nodiscard]] timer_node* take_due() noexcept {
-    timer_node* const node = due_.take_first();
-    if (node != nullptr) --count_;
-    return node;
+  // The same for a wheel that is empty.
+  void skip_to(std::uint64_t to) noexcept {
+    if (to > now_) now_ = to;
   }
 
   // No timer is due before it, and somebody has to look then: `now` if some are due, `never` if there are none. The
@@ -135,6 +141,18 @@ class timer_wheel {
   // The highest digit in which they differ; 0 if none.
   [[nodiscard]] static unsigned level_for(std::uint64_t now, std::uint64_t tick) noexcept {
     return (63u - static_cast<unsigned>(std::countl_zero((now ^ tick) | (slots - 1)))) / slot_bits;
+  }
+
+  void pass(const event& next) noexcept {
+    now_ = next.tick;
+    if (next.level == levels) return sort_in(far_);
+    occupied_[next.level] &= ~bit(next.slot);
+    timer_list& slot = lists_[next.level][next.slot];
+    if (next.level == 0) {
+      due_.take_all(slot);
+    } else {
+      sort_in(slot);
+    }
   }
 
   void place(timer_node& node) noexcept {
