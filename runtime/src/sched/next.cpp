@@ -117,7 +117,8 @@ void scheduler::nap_after_crumbs(worker& w) noexcept {
   w.searching.set(false);
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.count.naps.add(1);
-  (void)w.parker.park_until(platform::steady_clock::instance().now() + nap);
+  const auto rested = platform::steady_clock::instance().now() + nap;
+  (void)w.parker.park_until(std::min(rested, deadlines.earliest()));
 }
 
 fiber* scheduler::worker_next(worker& w) noexcept {
