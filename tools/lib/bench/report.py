@@ -93,6 +93,8 @@ def best_peer(row):
 
 
 def number(v):
+    if v == 0:
+        return "0"
     if v >= 99_950:
         return f"{v / 1000:.0f}k"
     if v >= 99.95:
