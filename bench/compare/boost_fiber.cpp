@@ -247,7 +247,7 @@ result sieve(unsigned workers, const sizes& s) {
 
 // Sharing ------------------------------------------------------------------------------------------------
 
-// With two workers its work stealing leaves nearly all of it to one: nobody tells the other, which sleeps. That is fast.
+// With two workers its work stealing leaves nearly all to one: nobody tells the other, which sleeps. That is fast.
 result mutex_shared(unsigned workers, const sizes& s) {
   const long count = s["fibers"], each = s["each"];
   return on<shape::pipes>(workers, [=](auto stacks) -> result {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What "sleepers" is in the C++ programs: many fibers, each of which sleeps a few times and writes down how late it was.
+// What "sleepers" is in the C++ programs: many fibers, each of which sleeps a few times and logs how late it was.
 #pragma once
 
 #include <cstdint>
