@@ -111,7 +111,7 @@ def verdict(row):
     ours = row["found"].get("ramie", {}).get("median")
     if ours is None or "must" not in row:
         return " ", ""
-    return ("✓", "32") if ours <= row.get("aim", row["must"]) else ("·", "33") if ours <= row["must"] else ("✗", "31")
+    return ("✓", "32") if ours <= row.get("aim", float("-inf")) else ("·", "33") if ours <= row["must"] else ("✗", "31")
 
 
 def cell_text(row, peer):
