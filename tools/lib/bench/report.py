@@ -103,6 +103,8 @@ def best_peer(row):
 
 
 def number(v):
+    if v == 0:
+        return "0"
     if v >= 99_950:
         return f"{v / 1000:.0f}k"
     if v >= 99.95:
@@ -119,7 +121,7 @@ def verdict(row):
     ours = row["found"].get("ramie", {}).get("median")
     if ours is None or "must" not in row:
         return " ", ""
-    return ("✓", "32") if ours <= row["aim"] else ("·", "33") if ours <= row["must"] else ("✗", "31")
+    return ("✓", "32") if ours <= row.get("aim", float("-inf")) else ("·", "33") if ours <= row["must"] else ("✗", "31")
 
 
 def cell_text(row, peer):
