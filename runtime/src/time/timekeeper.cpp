@@ -195,7 +195,8 @@ void timekeeper::fire(shard& of, time_point now) noexcept {
         }
         auto& call = static_cast<wake_up&>(*due);
         call.at = deadline_entry::place::nowhere;
-        ready[count++] = call.who;
+        ready[count] = call.who;
+        ready[count++].expect();
         call.rang.store(true, std::memory_order_release);  // pairs with the acquire of its owner, whose it is again
       }
       renew_next(of);
