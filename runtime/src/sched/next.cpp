@@ -16,8 +16,8 @@ namespace ramie::detail {
 // Deadlines that have come make fibers runnable, in this worker's own queues.
 void scheduler::look_at_the_time(worker& w, platform::time_point now) noexcept {
   if (now < w.next_time_look.get()) return;
-  w.next_time_look.set(now + time_look_interval);
-  deadlines.carry_out(now);
+  const bool more = deadlines.carry_out(now);
+  w.next_time_look.set(more ? now : now + time_look_interval);
 }
 
 void scheduler::look_at_the_time(worker& w) noexcept {

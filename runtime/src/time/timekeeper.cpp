@@ -18,6 +18,7 @@ namespace {
 
 using tick = std::chrono::milliseconds;
 constexpr std::uint32_t wake_batch = 64;
+constexpr std::uint32_t all = ~0u;
 
 std::uint64_t tick_before(platform::time_point t) noexcept {
   return static_cast<std::uint64_t>(std::chrono::floor<tick>(t.time_since_epoch()).count());
@@ -160,11 +161,16 @@ platform::time_point timekeeper::earliest() const noexcept {
   return found;
 }
 
-void timekeeper::carry_out(time_point now) noexcept {
-  if (manual_ != nullptr) return;
+bool timekeeper::carry_out(time_point now) noexcept {
+  if (manual_ != nullptr) return false;
+  std::uint32_t left = overflow_batch;
   for (unsigned i = 0; i < slots_; ++i) {
-    if (shards_[i].next.load(std::memory_order_relaxed) <= now) fire(shards_[i], now);
+    if (shards_[i].next.load(std::memory_order_relaxed) > now) continue;
+    const auto woken = fire(shards_[i], now, left);
+    if (woken >= left) return true;
+    left -= woken;
   }
+  return false;
 }
 
 deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
@@ -176,9 +182,11 @@ deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
   return static_cast<deadline_entry*>(static_cast<exact_node*>(from.wheel.take_due(tick_before(now))));
 }
 
-void timekeeper::fire(shard& of, time_point now) noexcept {
+std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) noexcept {
   bool cancels = false;
-  for (bool more = true; more;) {
+  std::uint32_t woken = 0;
+  of.looked.store(now, std::memory_order_relaxed);
+  for (bool more = true; more && woken < most;) {
     waker ready[wake_batch];
     std::uint32_t count = 0;
     {
@@ -202,10 +210,13 @@ void timekeeper::fire(shard& of, time_point now) noexcept {
       renew_next(of);
     }
     for (std::uint32_t i = 0; i < count; ++i) ready[i].wake();
+    woken += count;
   }
-  if (!cancels) return;
-  cancels_.store(true, std::memory_order_release);
-  keeper_.unpark();
+  if (cancels) {
+    cancels_.store(true, std::memory_order_release);
+    keeper_.unpark();
+  }
+  return woken;
 }
 
 platform::time_point timekeeper::take_duty() noexcept {
@@ -224,8 +235,15 @@ void timekeeper::leave_duty(time_point until) noexcept {
 
 // The keeper -------------------------------------------------------------------------------------------
 
+platform::time_point timekeeper::shard::overdue() const noexcept {
+  const auto due = next.load(std::memory_order_relaxed);
+  return due == never ? never : later(std::max(due, looked.load(std::memory_order_relaxed)), keeper_patience);
+}
+
 platform::time_point timekeeper::patient_earliest() const noexcept {
-  return std::min(later(earliest(), keeper_patience), shards_[slots_].next.load(std::memory_order_relaxed));
+  auto found = shards_[slots_].next.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < slots_; ++i) found = std::min(found, shards_[i].overdue());
+  return found;
 }
 
 // Until when it may sleep.
@@ -250,9 +268,9 @@ void timekeeper::run() noexcept {
     }
     const auto now = clock_.now();
     watch_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
-    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now);
+    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, all);
     for (unsigned i = 0; i < slots_; ++i) {
-      if (shards_[i].next.load(std::memory_order_relaxed) <= now - keeper_patience) fire(shards_[i], now);
+      if (shards_[i].overdue() <= now) fire(shards_[i], now, all);
     }
   }
 }

@@ -67,8 +67,9 @@ class timekeeper final : platform::clock_listener {
   // Workers --------------------------------------------------------------------------------------------
   // No deadline is before it. Never, if time is moved by hand.
   [[nodiscard]] time_point earliest() const noexcept;
-  // Makes runnable whose time has come.
-  void carry_out(time_point now) noexcept;
+  // Makes runnable whose time has come, but not more than a ring takes without shedding: those who are next run with
+  // their data at hand, and before what the injection queue holds. True: there are more.
+  [[nodiscard]] bool carry_out(time_point now) noexcept;
   // About to sleep: until when at most. Never: no deadline, or somebody else sleeps for it.
   [[nodiscard]] time_point take_duty() noexcept;
   void leave_duty(time_point until) noexcept;
@@ -81,6 +82,9 @@ class timekeeper final : platform::clock_listener {
   struct alignas(platform::cache_line) shard {
     platform::spin_lock lock;
     platform::atomic<time_point> next{never};
+    platform::atomic<time_point> looked{time_point::min()};  // when somebody last took what was due
+    // When the keeper should see to it: nobody did, for longer than its patience lasts.
+    [[nodiscard]] time_point overdue() const noexcept;
     timer_wheel wheel;
     timer_heap heap;
     timer_list cancelling;  // scopes whose time has come
@@ -97,7 +101,8 @@ class timekeeper final : platform::clock_listener {
   static void unlist(shard& in, deadline_entry& entry) noexcept;
   static void renew_next(shard& of) noexcept;
   [[nodiscard]] static deadline_entry* take_due(shard& from, time_point now) noexcept;
-  void fire(shard& of, time_point now) noexcept;
+  // Returns how many were woken, about `most` if there are more.
+  std::uint32_t fire(shard& of, time_point now, std::uint32_t most) noexcept;
   void cancel_all_due() noexcept;
   static void cancel(deadline_entry& entry, std::unique_lock<platform::spin_lock>& hold) noexcept;
 

@@ -73,7 +73,7 @@ class timer_list {
   }
 
  private:
-  static constexpr unsigned stride = 3;
+  static constexpr unsigned stride = 7;
 
   timer_node* first_ = nullptr;
   const void* recent_[stride] = {};  // the last ones that were added
