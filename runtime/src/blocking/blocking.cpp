@@ -2,15 +2,15 @@
 // blocking(): a fiber's wait for a job of the pool.
 //
 // A job is queued, then running, then ended; who takes it out of the queue, a thread or the fiber that was cancelled,
-// decides whether it ever runs. A job that ends opens its gate: after that, only the fiber has it.
+// decides whether it ever runs. When it has ended its gate opens: after that, only the fiber has it.
 //
 // A detachable job is on the heap, and fiber and thread part by one exchange: whoever comes second has the job to
 // itself.
 //
 //       fiber, cancelled while it runs          thread, when it has ended
 //       1. parting = left                       1. parting = ended
-//       2. was it ended? then wait for the      2. was it left? then the job is the thread's,
-//          gate, and the job is the fiber's        else open the gate
+//       2. had it ended? then wait for the      2. was it left? then the job is the thread's,
+//          gate, and the job is the fiber's        else the gate opens
 #include <ramie/blocking.hpp>
 
 #include <exception>
@@ -38,7 +38,6 @@ const wait_reason waits_for_thread{"blocking, about to end"};
 struct awaited_job : blocking_job {
   using blocking_job::blocking_job;
   std::exception_ptr failure;
-  gate ended;
 };
 
 // Nobody gets the exception of a call whose caller was cancelled: the cancellation goes on.
@@ -58,14 +57,14 @@ struct borrowed_job final : awaited_job {
   void (*const call)(void*);
   void* const data;
 
-  static void carry_out(blocking_job& self) noexcept {
+  static bool carry_out(blocking_job& self) noexcept {
     auto& job = static_cast<borrowed_job&>(self);
     try {
       job.call(job.data);
     } catch (...) {
       job.failure = std::current_exception();
     }
-    job.ended.open();
+    return true;
   }
 };
 
@@ -76,17 +75,18 @@ struct detachable_job final : awaited_job {
   std::unique_ptr<detachable_call> work;
   platform::atomic<std::uint8_t> parting{together};
 
-  static void carry_out(blocking_job& self) noexcept {
+  static bool carry_out(blocking_job& self) noexcept {
     auto& job = static_cast<detachable_job&>(self);
     try {
       job.work->call();
     } catch (...) {
       job.failure = std::current_exception();
     }
-    // acq_rel, with the exchange of let_go: what one did with the job is seen by the one who has it then.
-    if (job.parting.exchange(ended_first, std::memory_order_acq_rel) == together) return job.ended.open();
+    // acq_rel, with the exchange in run_detachable: what one did with the job is seen by the one who has it then.
+    if (job.parting.exchange(ended_first, std::memory_order_acq_rel) == together) return true;
     const std::unique_ptr<detachable_job> mine(&job);
     report_dropped(job.failure);
+    return false;
   }
 };
 

@@ -88,31 +88,47 @@ bool blocking_pool::take_back(blocking_job& job) noexcept {
 }
 
 void blocking_pool::serve(member& me) noexcept {
-  while (blocking_job* const job = next_job(me)) job->run(*job);
+  blocking_job* done = nullptr;
+  while (blocking_job* const job = next_job(me, done)) done = job->run(*job) ? job : nullptr;
   if (me.left_before == nullptr) return;
   me.left_before->handle.join();
   delete me.left_before;
 }
 
-blocking_job* blocking_pool::next_job(member& me) noexcept {
-  {
-    std::lock_guard hold(mutex_);
-    if (blocking_job* const job = queue_.take()) {
-      ++jobs_;
-      return job;
-    }
-    if (stopping_) return resign(me);
-    me.next_idle = idle_;
-    idle_ = &me;
-    ++idle_count_;
+blocking_job* blocking_pool::next_job(member& me, blocking_job* done) noexcept {
+  blocking_job* next = nullptr;
+  const bool idle = take_or_list(me, next);
+  if (done != nullptr) done->ended.open();
+  return idle ? wait_idle(me) : next;
+}
+
+// True: it is idle now. Else `next` is its next job, or null: it has resigned.
+bool blocking_pool::take_or_list(member& me, blocking_job*& next) noexcept {
+  std::lock_guard hold(mutex_);
+  next = queue_.take();
+  if (next != nullptr) {
+    ++jobs_;
+    return false;
   }
+  if (stopping_) {
+    resign(me);
+    return false;
+  }
+  me.next_idle = idle_;
+  idle_ = &me;
+  ++idle_count_;
+  return true;
+}
+
+blocking_job* blocking_pool::wait_idle(member& me) noexcept {
   if (!me.parker.park_until(time_after(idle_time_))) {
     if (time_is_up(me)) return nullptr;
     me.parker.park();
   }
   if (me.given != nullptr) return std::exchange(me.given, nullptr);
   std::lock_guard hold(mutex_);
-  return resign(me);
+  resign(me);
+  return nullptr;
 }
 
 // True: it has resigned. False: somebody has unlisted it meanwhile.
@@ -123,17 +139,16 @@ bool blocking_pool::time_is_up(member& me) noexcept {
     if (*at != &me) continue;
     *at = me.next_idle;
     --idle_count_;
-    (void)resign(me);
+    resign(me);
     return true;
   }
   return false;
 }
 
 // In the critical section in which it decides to leave: a job queued after that must not count on it (P2).
-blocking_job* blocking_pool::resign(member& me) noexcept {
+void blocking_pool::resign(member& me) noexcept {
   me.left_before = std::exchange(left_, &me);
   if (--threads_ == 0) all_left_.notify_all();
-  return nullptr;
 }
 
 void blocking_pool::stop() noexcept {

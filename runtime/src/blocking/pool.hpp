@@ -10,8 +10,9 @@
 //   P3  Whoever unlists an idle thread gives it a job, or none to send it away, and then exactly one token. A thread
 //       that unlists itself, because its time is up, gets none; one that finds itself unlisted at that moment waits for
 //       the token, which is on its way. So no token is ever left over, and no thread wakes up for nothing.
-//   P4  A job taken from the queue, or handed over, is never touched by the pool after its run() has returned: it may
-//       be gone.
+//   P4  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
+//       next job, before it opens the gate: who is told by that and has another call finds the thread that is free.
+//       What it is given meanwhile waits for no more than that.
 //   P5  A thread that leaves is counted no more and joins the one that left before it. stop() joins the last.
 //
 // Threads are started one at a time, under births_, and without mutex_: so the counted ones are really there when a
@@ -31,15 +32,18 @@
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/thread.hpp>
 #include <ramie/platform/thread_parker.hpp>
+#include <ramie/runtime/gate.hpp>
 #include <ramie/stats.hpp>
 
 namespace ramie::detail {
 
-// Something for a thread of the pool to do. Its owner keeps it there until run() has said, in a way of their own, that
-// it is through, or until take_back() has.
+// Something for a thread of the pool to do. Its owner keeps it there until the gate opens, or take_back() says yes.
 struct blocking_job {
-  explicit blocking_job(void (*what)(blocking_job&) noexcept) noexcept : run(what) {}
-  void (*const run)(blocking_job&) noexcept;
+  // True: then the gate is to be opened. False: the job is the function's own, and may be gone.
+  using function = bool (*)(blocking_job& self) noexcept;
+  explicit blocking_job(function what) noexcept : run(what) {}
+  const function run;
+  gate ended;
 
  private:
   friend class job_queue;
@@ -106,9 +110,11 @@ class blocking_pool {
   [[nodiscard]] placement place(std::unique_lock<platform::mutex>& hold, blocking_job& job) noexcept;
   void start_one_for(blocking_job& job);
   void serve(member& me) noexcept;
-  [[nodiscard]] blocking_job* next_job(member& me) noexcept;  // null: it has resigned
+  [[nodiscard]] blocking_job* next_job(member& me, blocking_job* done) noexcept;  // null: it has resigned
+  [[nodiscard]] bool take_or_list(member& me, blocking_job*& next) noexcept;
+  [[nodiscard]] blocking_job* wait_idle(member& me) noexcept;
   [[nodiscard]] bool time_is_up(member& me) noexcept;
-  blocking_job* resign(member& me) noexcept;  // null
+  void resign(member& me) noexcept;
 
   const unsigned limit_;
   const std::chrono::nanoseconds idle_time_;
