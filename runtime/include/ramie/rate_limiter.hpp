@@ -20,7 +20,7 @@ namespace ramie::inline v0 {
 // Any number of fibers and plain threads, of any runtime, may use one at once. It must outlive their calls.
 class rate_limiter {
  public:
-  // Throws usage_error unless all are positive and `burst` times `per` is no more than nanoseconds can tell, 292 years;
+  // Throws usage_error unless all are positive and `burst` times `per` is no more than nanoseconds can tell, 146 years;
   // std::bad_alloc.
   explicit rate_limiter(std::uint64_t rate, std::uint64_t burst = 1,
                         std::chrono::nanoseconds per = std::chrono::seconds(1));

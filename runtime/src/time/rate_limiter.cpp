@@ -4,7 +4,9 @@
 // nothing to give back, and those behind it move up by themselves.
 //
 // Exact: the level is counted in parts of a token such that each nanosecond adds `rate` of them and a token is `per` in
-// nanoseconds of them. Nothing is rounded but the wait, up to the next nanosecond.
+// nanoseconds of them. Nothing is rounded but the wait, up to the next nanosecond. And nothing is lost by that, nor by
+// a wake-up that comes late: what the front waits for is room beyond the brim, so after it has taken that, the level is
+// what it would be had it been there in time.
 #include <ramie/rate_limiter.hpp>
 
 #include <algorithm>
@@ -33,7 +35,7 @@ class token_bucket final : public waitable {
     if (rate == 0 || burst == 0 || per <= std::chrono::nanoseconds::zero()) {
       throw usage_error("ramie: a rate_limiter needs a rate, a burst and a time that are not zero.");
     }
-    if (burst > most / token_ || rate > most) {
+    if (burst > most / 2 / token_ || rate > most) {
       throw usage_error("ramie: a rate_limiter whose burst takes longer than the clock can tell. Use a smaller one.");
     }
     full_ = burst * token_;
@@ -56,6 +58,7 @@ class token_bucket final : public waitable {
     for (time_point there;; sleep_until(there)) {
       std::lock_guard hold(lock_);
       if (take(n)) return;
+      awaited_ = n * token_;
       const auto missing = time_for(n * token_ - level_);
       there = missing < time_point::max() - filled_at_ ? filled_at_ + missing : time_point::max();
     }
@@ -66,6 +69,8 @@ class token_bucket final : public waitable {
     fiber* next = nullptr;
     {
       std::lock_guard hold(lock_);
+      awaited_ = 0;
+      level_ = std::min(level_, full_);
       if (waiter* const node = line_.claim_first()) {
         node->outcome = 1;
         next = node->who;
@@ -110,8 +115,8 @@ class token_bucket final : public waitable {
     const auto passed = at - filled_at_;
     filled_at_ = at;
     if (passed <= passed.zero()) return;  // less: it was another clock's
-    const bool to_the_brim = passed >= time_for(full_ - level_);
-    level_ = to_the_brim ? full_ : level_ + static_cast<std::uint64_t>(passed.count()) * rate_;
+    const std::uint64_t room = full_ + awaited_ - level_;
+    level_ += passed >= time_for(room) ? room : static_cast<std::uint64_t>(passed.count()) * rate_;
   }
   [[nodiscard]] std::chrono::nanoseconds time_for(std::uint64_t parts) const noexcept {
     return std::chrono::nanoseconds((parts + rate_ - 1) / rate_);
@@ -124,6 +129,7 @@ class token_bucket final : public waitable {
   platform::spin_lock lock_;
   std::uint64_t level_ = 0;  // parts, at
   time_point filled_at_{};
+  std::uint64_t awaited_ = 0;  // parts: by the front
   bool front_taken_ = false;
   wait_list line_;
 };
