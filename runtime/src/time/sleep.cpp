@@ -52,8 +52,8 @@ interval::interval(std::chrono::steady_clock::duration period, missed_ticks miss
 interval::interval(std::chrono::steady_clock::time_point first, std::chrono::steady_clock::duration period,
                    missed_ticks missed)
     : period_(period),
-      next_(std::max(first, detail::steady::time_point())),
-      missed_(missed) {  // no time is before that
+      next_(std::max(first, detail::steady::time_point())),  // now is never before that
+      missed_(missed) {
   if (period <= std::chrono::steady_clock::duration::zero()) {
     throw usage_error("ramie: the period of an interval must be longer than nothing.");
   }
