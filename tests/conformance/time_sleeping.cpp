@@ -201,7 +201,7 @@ TEST_CASE("plain threads sleep by the machine's clock", "[conformance][time]") {
   CHECK(steady::now() >= due);
 }
 
-TEST_CASE("an interval keeps its rhythm", "[conformance][time]") {
+TEST_CASE("an interval keeps its rhythm", "[conformance][time][interval]") {
   in_virtual_time([](findings& found) {
     for (const auto mode : {missed_ticks::burst, missed_ticks::delay, missed_ticks::skip}) {
       const auto began = now();
@@ -222,7 +222,7 @@ TEST_CASE("an interval keeps its rhythm", "[conformance][time]") {
 }
 
 // Ticks at 10, 20, 30 …; somebody comes for the first one at 35.
-TEST_CASE("an interval makes up for missed ticks as it was told", "[conformance][time]") {
+TEST_CASE("an interval makes up for missed ticks as it was told", "[conformance][time][interval]") {
   in_virtual_time([](findings& found) {
     const auto ticks = [&](missed_ticks mode, std::vector<int> due, std::vector<int> got_at) {
       const auto began = now();
@@ -239,7 +239,7 @@ TEST_CASE("an interval makes up for missed ticks as it was told", "[conformance]
   });
 }
 
-TEST_CASE("a tick that is late by less than a period, or by whole ones", "[conformance][time]") {
+TEST_CASE("a tick that is late by less than a period, or by whole ones", "[conformance][time][interval]") {
   in_virtual_time([](findings& found) {
     const auto next_after = [&](missed_ticks mode, std::chrono::nanoseconds comes) {
       const auto began = now();
@@ -258,7 +258,7 @@ TEST_CASE("a tick that is late by less than a period, or by whole ones", "[confo
   });
 }
 
-TEST_CASE("a tick that was cut short is still the next one", "[conformance][time]") {
+TEST_CASE("a tick that was cut short is still the next one", "[conformance][time][interval]") {
   in_virtual_time([](findings& found) {
     const auto began = now();
     interval every(10s);
@@ -268,7 +268,7 @@ TEST_CASE("a tick that was cut short is still the next one", "[conformance][time
   });
 }
 
-TEST_CASE("intervals of no length are refused, endless ones never tick twice", "[conformance][time]") {
+TEST_CASE("intervals of no length are refused, endless ones never tick twice", "[conformance][time][interval]") {
   CHECK_THROWS_AS(interval(0ns), ramie::usage_error);
   CHECK_THROWS_AS(interval(-1s), ramie::usage_error);
   in_virtual_time([](findings& found) {

@@ -9,6 +9,13 @@
 #include <ramie/clock.hpp>
 #include <ramie/version.hpp>
 
+namespace ramie::detail {
+
+// Until a time that is yet to come.
+void sleep_on(std::chrono::steady_clock::time_point until);
+
+}  // namespace ramie::detail
+
 namespace ramie::inline v0 {
 
 // Waits until that time, never less; time_point::max() is until cancelled. A time that has passed lets others go first.
@@ -19,7 +26,11 @@ void sleep_until(std::chrono::steady_clock::time_point when);
 // The same for a duration from now; zero and less is a time that has passed.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
-  sleep_until(::ramie::detail::time_after(time));
+  if (time > std::chrono::duration<Rep, Period>::zero()) {
+    ::ramie::detail::sleep_on(::ramie::detail::time_after(time));
+  } else {
+    sleep_until(std::chrono::steady_clock::time_point::min());
+  }
 }
 
 // What an interval does about ticks whose time passed before anybody waited for them. The first of them is handed out

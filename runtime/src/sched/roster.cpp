@@ -66,7 +66,7 @@ scheduler::scheduler(const options& wanted, director* by)
       stacks(&scheduler::loop_entry),
       root_scope(*this),
       watcher(*this),
-      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr),
+      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr, capacity),
       still(*this, by != nullptr || deadlines.advances_itself()),
       blocking(checked_threads(wanted), wanted.blocking_idle_time) {
   platform::choose_fences();

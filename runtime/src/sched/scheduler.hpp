@@ -175,6 +175,8 @@ class scheduler {
   friend class monitor;
 
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
+  void look_at_the_time(worker& w) noexcept;
+  void look_at_the_time(worker& w, platform::time_point now) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
   [[nodiscard]] fiber* steal_in_chaos(worker& w) noexcept;

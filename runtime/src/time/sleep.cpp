@@ -35,15 +35,19 @@ steady::duration whole(steady::duration passed, steady::duration period) noexcep
 
 }  // namespace
 
+void sleep_on(std::chrono::steady_clock::time_point until) {
+  nothing waited_for;
+  waiter node;
+  (void)fiber_wait_until(waited_for, node, sleeps, until);
+}
+
 }  // namespace ramie::detail
 
 namespace ramie::inline v0 {
 
 void sleep_until(std::chrono::steady_clock::time_point when) {
   if (when <= now()) return yield();
-  detail::nothing waited_for;
-  detail::waiter node;
-  (void)detail::fiber_wait_until(waited_for, node, detail::sleeps, when);
+  detail::sleep_on(when);
 }
 
 interval::interval(std::chrono::steady_clock::duration period, missed_ticks missed)
