@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ramie/arena.hpp>
+#include <ramie/blocking.hpp>
 #include <ramie/broadcast.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
@@ -13,7 +14,9 @@
 #include <ramie/nursery.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
+#include <ramie/rate_limiter.hpp>
 #include <ramie/report.hpp>
+#include <ramie/retry.hpp>
 #include <ramie/runtime.hpp>
 #include <ramie/select.hpp>
 #include <ramie/stats.hpp>

@@ -23,6 +23,7 @@ CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
+BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
 CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 
@@ -135,6 +136,11 @@ MUTANTS = [
     ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], "programs"),
     ("nobody is told of what was spawned", "runtime/src/sched/schedule.cpp", [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], "programs"),
     ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], "programs"),
+    ("a call runs on after its caller has gone", BLOCKING, [("if (!pool.take_back(job)) when_cancelled();", "(void)pool.take_back(job);")], "programs"),
+    ("a thread of the pool is counted on while it leaves", POOL, [
+        ("    resign(me);\n    return true;\n", "    return true;\n"),
+        ("if (time_is_up(me)) return nullptr;", "if (time_is_up(me)) {\n      std::lock_guard hold(mutex_);\n      resign(me);\n      return nullptr;\n    }")], "programs"),
+    ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], "programs"),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 

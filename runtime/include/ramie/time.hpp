@@ -33,11 +33,12 @@ void sleep_for(std::chrono::duration<Rep, Period> time) {
   }
 }
 
-// What an interval does about ticks whose time passed before anybody waited for them.
+// What an interval does about ticks whose time passed before anybody waited for them. The first of them is handed out
+// at once; then
 enum class missed_ticks : std::uint8_t {
-  burst,  // hands them out one after the other, without waiting, until it has caught up
-  delay,  // counts the period from the late tick on
-  skip,   // leaves them out and goes on with the next one of the original rhythm
+  burst,  // so are the others, one after the other, until it has caught up
+  delay,  // the next one is a period from now: the rhythm has moved
+  skip,   // the others are left out: the next one is the next one of the original rhythm
 };
 
 // Ticks at equal distances. Used by one fiber or thread at a time.

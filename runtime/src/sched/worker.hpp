@@ -144,6 +144,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   // if it is not zero, the way is through the loop, where the owner acts on it.
   platform::atomic<std::uint32_t> attention{0};
   std::uint64_t polls_at_last_look = 0;  // monitor only
+  std::uint32_t looks_stalled = 0;       // the same: in a row
 
   platform::stack_block native;  // the thread's own stack
   platform::thread thread;       // under the scheduler's roster mutex
