@@ -24,6 +24,7 @@ namespace ramie::detail {
 
 struct line_waiter : waiter {
   std::uint64_t place = 0;  // 0: never listed
+  bool passed = false;      // it was listed when all were let pass: under the line, or by its fiber after it unpublished
 };
 
 // Holds the line. Never across a switch, nor while somebody is completed.
@@ -94,9 +95,12 @@ class tell_later {
     (first_ == nullptr ? first_ : last_->next) = &claimed;
     last_ = &claimed;
   }
-  // Everybody who is listed.
-  void add_all(line_guard& of) noexcept {
-    while (waiter* const node = of.claim_first()) add(*node);
+  // Everybody who is listed passes; also who can't be claimed because it is just awake for another reason: it looks.
+  void let_all_pass(line_guard& of) noexcept {
+    while (auto* const node = of.first<line_waiter>()) {
+      node->passed = true;
+      if (of.claim_listed_first(*node)) add(*node);
+    }
   }
 
  private:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operations on a mutex: one RMW if it is free, a little patience, then the one door to sleep.
+#include <algorithm>
+
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/budget.hpp>
 
 #include "mutex_core.hpp"
@@ -18,19 +21,18 @@ const wait_reason waits_to_lock_until{"mutex lock, with a deadline"};
 // Holders that don't wait let go within nanoseconds: cheaper than a park. Holders that wait do not, and nobody knows
 // which is which; so each mutex learns how long it pays (as glibc's adaptive mutexes do).
 RAMIE_NOINLINE bool lock_spinning(mutex_core& m) noexcept {
-  constexpr std::uint32_t most = platform::spinning_helps ? 100 : 0;
-  const auto before = m.spins.load(std::memory_order_relaxed);
-  const auto limit = 2 * before + 10 < most ? 2 * before + 10 : most;
-  std::uint32_t turns = 0;
+  constexpr int most = platform::spinning_helps ? 100 : 0;
+  const int paid_before = m.spins.load(std::memory_order_relaxed);
+  const int limit = std::min(most, 2 * paid_before + 10);
+  int turns = 0;
   bool ours = false;
   while (turns < limit && !ours) {
     platform::cpu_pause();
     ++turns;
     ours = mutex_word::try_lock(m);
   }
-  // A failure teaches that none of it paid.
-  const auto paid = ours ? turns : 0;
-  m.spins.store(before + (paid - before + (paid > before ? 7 : 0)) / 8, std::memory_order_relaxed);
+  const int paid = ours ? turns : 0;
+  m.spins.store(paid_before + (paid - paid_before) / 8, std::memory_order_relaxed);
   return ours;
 }
 
