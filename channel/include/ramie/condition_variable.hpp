@@ -61,11 +61,11 @@ class condition_variable {
   void wait(std::unique_lock<mutex>& lock, Predicate holds) {
     while (!holds()) wait(lock);
   }
-  // The same, no longer than that. A cancellation point. Also throws std::bad_alloc or std::system_error, with the mutex
-  // locked throughout, if the deadline can't be kept.
+  // The same, no longer than that. A cancellation point. Also throws std::bad_alloc or std::system_error, with the
+  // mutex locked throughout, if the deadline can't be kept.
   std::cv_status wait_until(std::unique_lock<mutex>& lock, std::chrono::steady_clock::time_point deadline) {
     return ::ramie::detail::condition_wait(core_, lock.mutex()->internals(), deadline) ? std::cv_status::no_timeout
-                                                                                      : std::cv_status::timeout;
+                                                                                       : std::cv_status::timeout;
   }
   template <class Predicate>
   [[nodiscard]] bool wait_until(std::unique_lock<mutex>& lock, std::chrono::steady_clock::time_point deadline,

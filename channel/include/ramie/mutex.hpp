@@ -12,9 +12,9 @@
 namespace ramie::detail {
 
 struct mutex_core {
-  atomic<std::uint32_t> word{0};             // channel/src/sync/mutex_core.hpp
-  atomic<std::int32_t> spins{16};           // how long it has paid to spin, lately
-  atomic<const void*> owner{nullptr};        // builds with checks
+  atomic<std::uint32_t> word{0};       // channel/src/sync/mutex_core.hpp
+  atomic<std::int32_t> spins{16};      // how long it has paid to spin, lately
+  atomic<const void*> owner{nullptr};  // builds with checks
   line waiters;
 };
 
@@ -28,10 +28,11 @@ void mutex_destroyed(const mutex_core& m) noexcept;
 
 namespace ramie::inline v0 {
 
-// Held by a fiber of any runtime, or by a plain thread; it may wait for anything while it holds the lock. Not recursive,
-// and unlocked by whoever locked it. For std::unique_lock, std::lock_guard, std::scoped_lock and condition_variable.
-// Without contention two RMWs, whatever else there is. Fair in the long run: who unlocks wakes the longest waiter
-// without reserving the lock, so that others may take it first; who has lost a few times has it handed over.
+// Held by a fiber of any runtime, or by a plain thread; it may wait for anything while it holds the lock. Not
+// recursive, and unlocked by whoever locked it. For std::unique_lock, std::lock_guard, std::scoped_lock and
+// condition_variable. Without contention two RMWs, whatever else there is. Fair in the long run: who unlocks wakes the
+// longest waiter without reserving the lock, so that others may take it first; who has lost a few times has it handed
+// over.
 //
 // What happened before an unlock is seen after the next lock. Constant-initialised. Builds with checks end the program
 // with a message when a mutex is locked by its holder, unlocked by somebody else, or destroyed while it is locked.

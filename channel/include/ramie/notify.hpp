@@ -28,8 +28,8 @@ void notify_destroyed(const notify_core& n) noexcept;
 namespace ramie::inline v0 {
 
 // A notification is not lost because nobody waits yet, and several that nobody has taken are one. So a fiber that looks
-// for work, finds none and then waits needs no lock: what came after it looked ends its wait. A waiter that is cancelled
-// or too late has taken no notification: the next one gets it.
+// for work, finds none and then waits needs no lock: what came after it looked ends its wait. A waiter that is
+// cancelled or too late has taken no notification: the next one gets it.
 //
 // What happened before notify_one is seen after the wait that it ends. Constant-initialised. Fibers of any runtime and
 // plain threads may use one. It may be destroyed once nobody is inside a wait.

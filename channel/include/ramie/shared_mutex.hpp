@@ -30,9 +30,10 @@ void shared_mutex_destroyed(const shared_mutex_core& m) noexcept;
 
 namespace ramie::inline v0 {
 
-// For std::unique_lock, std::scoped_lock and std::shared_lock. First come, first served: whoever comes while others wait
-// waits behind them, so neither readers nor writers starve; readers next to each other in the line go together. Not
-// recursive: a fiber that shares the lock and wants to share it again waits for ever if a writer has come in between.
+// For std::unique_lock, std::scoped_lock and std::shared_lock. First come, first served: whoever comes while others
+// wait waits behind them, so neither readers nor writers starve; readers next to each other in the line go together.
+// Not recursive: a fiber that shares the lock and wants to share it again waits for ever if a writer has come in
+// between.
 //
 // What happened before an unlock is seen after the next lock; before an unlock_shared, after the next lock alone.
 // Constant-initialised. Fibers of any runtime and plain threads may use one. Builds with checks end the program with a

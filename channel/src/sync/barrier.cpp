@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// A barrier: who is listed has come, and is missing no more; who leaves the line without having passed is missing again.
+// A barrier: who is listed has come, and is missing no more; who leaves the line without having passed is missing
+// again.
 #include <ramie/barrier.hpp>
 
 #include <ramie/runtime/budget.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// A condition variable. A waiter lists itself while it holds the mutex and lets go of it right after, in one publish; so
-// whoever locks the mutex after that and notifies finds it listed. It is listed once: a wake for nothing ends the wait,
-// because a notification that comes while it is not listed is another's, or nobody's.
+// A condition variable. A waiter lists itself while it holds the mutex and lets go of it right after, in one publish;
+// so whoever locks the mutex after that and notifies finds it listed. It is listed once: a wake for nothing ends the
+// wait, because a notification that comes while it is not listed is another's, or nobody's.
 #include <ramie/condition_variable.hpp>
 
 #include <ramie/cancel.hpp>
@@ -48,36 +48,20 @@ class condition_waitable final : public waitable {
   mutex_core& mutex_;
 };
 
-// Locks it again, however the wait ended, if it was unlocked.
-class locked_again {
- public:
-  locked_again(mutex_core& m, const condition_waiter& me) noexcept : mutex_(m), me_(me) {}
-  ~locked_again() {
-    if (me_.has_let_go) mutex_lock_again(mutex_);
-  }
-  locked_again(const locked_again&) = delete;
-  locked_again& operator=(const locked_again&) = delete;
-
- private:
-  mutex_core& mutex_;
-  const condition_waiter& me_;
-};
-
 }  // namespace
 
 bool condition_wait(condition_core& c, mutex_core& m, sync_time deadline) {
   whereabouts at = look_around();
   begin_operation(at);
+  condition_waitable on(c, m);
   condition_waiter node;
-  {
-    locked_again afterwards(m, node);
-    condition_waitable on(c, m);
-    if (deadline == sync_time::max()) {
-      (void)fiber_wait(on, node, waits_for_condition);
-    } else {
-      (void)fiber_wait_until(on, node, waits_for_condition_until, deadline);
-    }
+  // If these throw, they do so before they publish: the mutex is still ours.
+  if (deadline == sync_time::max()) {
+    (void)fiber_wait(on, node, waits_for_condition);
+  } else {
+    (void)fiber_wait_until(on, node, waits_for_condition_until, deadline);
   }
+  mutex_lock_again(m);
   if (node.outcome != 0 || node.passed) return true;
   check_cancelled();
   return deadline == sync_time::max() || now() < deadline;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The word of a latch: the count, and in bit 0 `waiting` (line.hpp, B1). Counting down is one RMW; only the last one, and
-// only if somebody is listed, takes the line.
+// The word of a latch: the count, and in bit 0 `waiting` (line.hpp, B1). Counting down is one RMW; only the last one,
+// and only if somebody is listed, takes the line.
 #include <ramie/latch.hpp>
 
 #include <ramie/runtime/budget.hpp>
@@ -30,8 +30,8 @@ class latch_waitable final : public waitable {
     auto seen = latch_.word.load(std::memory_order_acquire);
     do {
       if (seen >> 1 == 0) return false;
-    } while (!latch_.word.compare_exchange_weak(seen, seen | waiting, std::memory_order_acq_rel,
-                                                std::memory_order_acquire));
+    } while (
+        !latch_.word.compare_exchange_weak(seen, seen | waiting, std::memory_order_acq_rel, std::memory_order_acquire));
     hold.list(static_cast<line_waiter&>(node));
     return true;
   }

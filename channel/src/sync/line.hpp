@@ -24,7 +24,7 @@ namespace ramie::detail {
 
 struct line_waiter : waiter {
   std::uint64_t place = 0;  // 0: never listed
-  bool passed = false;      // it was listed when all were let pass: under the line, or by its fiber after it unpublished
+  bool passed = false;  // it was listed when all were let pass: under the line, or by its fiber after it unpublished
 };
 
 // Holds the line. Never across a switch, nor while somebody is completed.

@@ -66,7 +66,7 @@ void mutex_lock(mutex_core& m) {
   begin_operation(at);
   std::uint32_t free = 0;
   if (!m.word.compare_exchange_strong(free, mutex_word::locked, std::memory_order_acquire, std::memory_order_relaxed))
-    [[unlikely]]
+      [[unlikely]]
     lock_slowly(m, at);
   set_owner(m.owner, at);
 }
@@ -105,9 +105,8 @@ void mutex_unlock(mutex_core& m) noexcept {
 
 void mutex_lock_again(mutex_core& m) noexcept {
   if (!mutex_word::try_lock(m) && !lock_spinning(m)) {
-    (void)lock_waiting(m, [](waitable& on, waiter& node) {
-      return fiber_wait(on, node, waits_to_lock_again, cancellable::no);
-    });
+    (void)lock_waiting(
+        m, [](waitable& on, waiter& node) { return fiber_wait(on, node, waits_to_lock_again, cancellable::no); });
   }
   set_owner(m.owner, look_around());
 }

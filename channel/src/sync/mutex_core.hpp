@@ -7,7 +7,8 @@
 //
 // Invariants
 //   M1  Only the holder clears `locked`.
-//   M2  If somebody is listed, then `locked` or `woken` is set. So whoever unlocks and finds somebody waiting and nobody
+//   M2  If somebody is listed, then `locked` or `woken` is set. So whoever unlocks and finds somebody waiting and
+//   nobody
 //       woken has to see to it; if there is a woken one, that one will: it takes the lock, and unlocks it some time, or
 //       finds it locked, and the holder's unlock comes after it has cleared `woken`.
 //   M3  A woken waiter tries, and so clears `woken`, before it can be cancelled, time out, or throw.
@@ -123,9 +124,7 @@ class mutex_wait final : public waitable {
   explicit mutex_wait(mutex_core& m) noexcept : mutex_(m) {}
   bool try_complete(waiter& node) override { return mutex_word::try_lock(mutex_, static_cast<mutex_waiter&>(node)); }
   bool publish(waiter& node) override { return mutex_word::publish(mutex_, static_cast<mutex_waiter&>(node)); }
-  void unpublish(waiter& node) noexcept override {
-    mutex_word::unpublish(mutex_, static_cast<mutex_waiter&>(node));
-  }
+  void unpublish(waiter& node) noexcept override { mutex_word::unpublish(mutex_, static_cast<mutex_waiter&>(node)); }
 
  private:
   mutex_core& mutex_;

@@ -83,9 +83,7 @@ class notify_waitable final : public waitable {
     return static_cast<line_waiter&>(node).passed || notify_word::try_take(notify_);
   }
   bool publish(waiter& node) override { return notify_word::publish(notify_, static_cast<line_waiter&>(node)); }
-  void unpublish(waiter& node) noexcept override {
-    notify_word::unpublish(notify_, static_cast<line_waiter&>(node));
-  }
+  void unpublish(waiter& node) noexcept override { notify_word::unpublish(notify_, static_cast<line_waiter&>(node)); }
 
  private:
   notify_core& notify_;
