@@ -13,7 +13,7 @@ namespace ramie::detail {
 
 struct mutex_core {
   atomic<std::uint32_t> word{0};       // channel/src/sync/mutex_core.hpp
-  atomic<std::int32_t> spins{16};      // how long it has paid to spin, lately
+  atomic<std::int32_t> looks{64};      // how many it has paid to take before waiting, lately
   atomic<const void*> owner{nullptr};  // builds with checks
   line waiters;
 };

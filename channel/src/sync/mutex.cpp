@@ -19,20 +19,22 @@ const wait_reason waits_to_lock_again{"condition variable, to lock its mutex aga
 const wait_reason waits_to_lock_until{"mutex lock, with a deadline"};
 
 // Holders that don't wait let go within nanoseconds: cheaper than a park. Holders that wait do not, and nobody knows
-// which is which; so each mutex learns how long it pays (as glibc's adaptive mutexes do).
+// which is which; so each mutex learns whether it pays (as glibc's adaptive mutexes do). Looks are far apart: each
+// takes the cache line from those who work with it, who meanwhile get on much faster without us.
 RAMIE_NOINLINE bool lock_spinning(mutex_core& m) noexcept {
-  constexpr int most = platform::spinning_helps ? 100 : 0;
-  const int paid_before = m.spins.load(std::memory_order_relaxed);
-  const int limit = std::min(most, 2 * paid_before + 10);
-  int turns = 0;
+  constexpr int most_looks = platform::spinning_helps ? 4 : 0, first_pauses = 4;
+  constexpr int unit = 16, slowness = 8;  // of what is learnt, and of learning it
+  const int before = m.looks.load(std::memory_order_relaxed);
+  const int limit = std::min(most_looks, 2 * before / unit + 1);
+  int looks = 0;
   bool ours = false;
-  while (turns < limit && !ours) {
-    platform::cpu_pause();
-    ++turns;
+  while (looks < limit && !ours) {
+    for (int i = 0; i < first_pauses << looks; ++i) platform::cpu_pause();
+    ++looks;
     ours = mutex_word::try_lock(m);
   }
-  const int paid = ours ? turns : 0;
-  m.spins.store(paid_before + (paid - paid_before) / 8, std::memory_order_relaxed);
+  const int learnt = before + ((ours ? looks * unit : 0) - before) / slowness;
+  if (learnt != before) m.looks.store(learnt, std::memory_order_relaxed);
   return ours;
 }
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ramie/detail/atomic.hpp>
-
 #include "owner.hpp"
 
 #include <ramie/platform/fatal.hpp>

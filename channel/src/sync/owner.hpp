@@ -2,6 +2,7 @@
 // Who holds a lock: only builds with checks keep it.
 #pragma once
 
+#include <ramie/detail/atomic.hpp>
 #include <ramie/platform/compiler.hpp>
 #include <ramie/runtime/here.hpp>
 
