@@ -25,7 +25,7 @@ RAMIE_NOINLINE bool lock_spinning(mutex_core& m) noexcept {
   constexpr int most_looks = platform::spinning_helps ? 4 : 0, first_pauses = 4;
   constexpr int unit = 16, slowness = 8;  // of what is learnt, and of learning it
   const int before = m.looks.load(std::memory_order_relaxed);
-  const int limit = std::min(most_looks, 2 * before / unit + 1);
+  const int limit = std::min(most_looks, 2 * before / unit + 2);
   int looks = 0;
   bool ours = false;
   while (looks < limit && !ours) {
