@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
 #include <support/parties.hpp>
 #include <support/test.hpp>
 
