@@ -137,7 +137,7 @@ TEST_CASE("who finds the mutex free is not cancelled away", "[conformance][sync]
   });
 }
 
-// M3: woken, overtaken, cancelled.
+// M13: woken, overtaken, cancelled.
 TEST_CASE("a woken waiter that is cancelled in vain does not take the wake with it",
           "[conformance][sync][mutex][cancel]") {
   as_fiber([](findings& found, auto&) {

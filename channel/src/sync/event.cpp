@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The word of an event: `happened`, and `waiting` (line.hpp, B1). Never both.
+// The word of an event: `happened`, and `waiting` (line.hpp, M1). Never both.
 #include <ramie/event.hpp>
 
 #include <ramie/runtime/budget.hpp>
@@ -43,7 +43,7 @@ class event_waitable final : public waitable {
   event_core& event_;
 };
 
-// False: nobody waits any more (line.hpp, B4).
+// False: nobody waits any more (line.hpp, M4).
 bool let_all_go(event_core& e) noexcept {
   tell_later later;
   line_guard hold(e.waiters);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The word of a latch: the count, and in bit 0 `waiting` (line.hpp, B1). Counting down is one RMW; only the last one,
+// The word of a latch: the count, and in bit 0 `waiting` (line.hpp, M1). Counting down is one RMW; only the last one,
 // and only if somebody is listed, takes the line.
 #include <ramie/latch.hpp>
 
@@ -45,7 +45,7 @@ class latch_waitable final : public waitable {
   latch_core& latch_;
 };
 
-// The last of the count is ours. False: nobody waits any more (line.hpp, B4).
+// The last of the count is ours. False: nobody waits any more (line.hpp, M4).
 bool open(latch_core& l) noexcept {
   tell_later later;
   line_guard hold(l.waiters);

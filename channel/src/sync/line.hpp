@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // The line of those who wait for a lock or a signal, and the protocol that all of them share.
 //
-//   B1  Each of these objects is one word and one line. A bit of the word, `waiting`, is set if, and only if, somebody
+//   M1  Each of these objects is one word and one line. A bit of the word, `waiting`, is set if, and only if, somebody
 //       is listed: it is changed with the line held. Whoever finds it clear needs the word alone; whoever finds it set
 //       and has something to hand over takes the line.
-//   B2  A waiter lists itself by setting the bit in the same RMW that finds its wait still needed, with the line held.
+//   M2  A waiter lists itself by setting the bit in the same RMW that finds its wait still needed, with the line held.
 //       So what comes later finds the bit.
-//   B3  Waiters are listed in the order in which they first came; one that was woken for nothing keeps its place.
-//   B4  Whoever hands something over claims under the line, and completes without it. The claimed one can't run before
+//   M3  Waiters are listed in the order in which they first came; one that was woken for nothing keeps its place.
+//   M4  Whoever hands something over claims under the line, and completes without it. The claimed one can't run before
 //       that, and who was listed but could not be claimed takes the line before it leaves: so while an object has
 //       listed waiters, whoever holds its line may touch it, although what was handed over makes others think that
 //       they are the last. With nobody listed, the RMW on the word is the last touch. An object may therefore be

@@ -49,7 +49,7 @@ bool lock_waiting(mutex_core& m, Wait wait) {
     if (ended == wait_result::refused || node.outcome != static_cast<std::uint32_t>(mutex_turn::try_again)) return true;
     node.outcome = 0;
     node.woken = true;
-    if (mutex_word::try_lock(m, node)) return true;  // M3
+    if (mutex_word::try_lock(m, node)) return true;  // M13
   }
 }
 

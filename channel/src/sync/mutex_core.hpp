@@ -2,16 +2,15 @@
 // The word of a mutex and the line behind it. A leaf: the explorer runs it.
 //
 //   locked   somebody holds it
-//   waiting  somebody is listed (line.hpp, B1)
+//   waiting  somebody is listed (line.hpp, M1)
 //   woken    somebody was listed, was woken to try again, and has not done so yet
 //
 // Invariants
-//   M1  Only the holder clears `locked`.
-//   M2  If somebody is listed, then `locked` or `woken` is set. So whoever unlocks and finds somebody waiting and
-//   nobody
-//       woken has to see to it; if there is a woken one, that one will: it takes the lock, and unlocks it some time, or
-//       finds it locked, and the holder's unlock comes after it has cleared `woken`.
-//   M3  A woken waiter tries, and so clears `woken`, before it can be cancelled, time out, or throw.
+//   M11  Only the holder clears `locked`.
+//   M12  If somebody is listed, `locked` or `woken` is set. So whoever unlocks and finds somebody waiting and nobody
+//        woken has to see to it. If there is a woken one, that one will: it takes the lock and unlocks it some time, or
+//        finds it locked, and then the holder's unlock comes after it has cleared `woken`.
+//   M13  A woken waiter tries, and so clears `woken`, before it can be cancelled, time out, or throw.
 //
 // Unlocking wakes the first of the line without reserving the lock: its fiber needs a while to run, and meanwhile the
 // lock may change hands many times. With `woken` set all of those are one RMW. But a waiter that has come in vain
@@ -52,7 +51,7 @@ struct mutex_word {
     return false;
   }
 
-  // M3.
+  // M13.
   [[nodiscard]] static bool try_lock(mutex_core& m, mutex_waiter& me) noexcept {
     if (!me.woken) return try_lock(m);
     auto seen = m.word.load(std::memory_order_relaxed);

@@ -2,7 +2,7 @@
 // The word of a notify and the line behind it. A leaf: the explorer runs it.
 //
 //   permit   one notification that nobody has taken
-//   waiting  somebody is listed (line.hpp, B1)
+//   waiting  somebody is listed (line.hpp, M1)
 //
 // Never both. While `waiting` is set, the word is changed only with the line held.
 #pragma once
@@ -64,7 +64,7 @@ struct notify_word {
   }
 
  private:
-  // False: nobody waits any more (line.hpp, B4).
+  // False: nobody waits any more (line.hpp, M4).
   static bool wake_first(notify_core& n) noexcept {
     tell_later later;
     line_guard hold(n.waiters);

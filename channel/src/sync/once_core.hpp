@@ -2,7 +2,7 @@
 // The word of what is done once. A leaf: the explorer runs it.
 //
 //   0        nobody is at it
-//   running  somebody is; perhaps with `waiting`: somebody is listed (line.hpp, B1)
+//   running  somebody is; perhaps with `waiting`: somebody is listed (line.hpp, M1)
 //   done     for good
 //
 // Whoever is at it and fails hands `running` to the first of the line, if there is one: so a failure wakes one waiter,
@@ -65,7 +65,7 @@ struct once_word {
   }
 
  private:
-  // Both: false if nobody waits any more (line.hpp, B4).
+  // Both: false if nobody waits any more (line.hpp, M4).
   static bool finish(once_core& o) noexcept {
     tell_later later;
     line_guard hold(o.waiters);

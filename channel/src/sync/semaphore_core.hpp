@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 // The word of a semaphore and the line behind it. A leaf: the explorer runs it.
 //
-//   bit 0   waiting: somebody is listed (line.hpp, B1)
+//   bit 0   waiting: somebody is listed (line.hpp, M1)
 //   others  permits
 //
 // Invariants
-//   P1  While `waiting` is set, the word is changed only with the line held.
-//   P2  The first of the line wants more than there is. So nobody is passed over: who comes while somebody waits lists
-//       itself, and whatever is released, or left by a waiter that goes, is dealt out from the front.
+//   M23  While `waiting` is set, the word is changed only with the line held.
+//   M24  The first of the line wants more than there is. So nobody is passed over: who comes while somebody waits lists
+//        itself, and whatever is released, or left by a waiter that goes, is dealt out from the front.
 #pragma once
 
 #include <cstdint>
@@ -82,11 +82,11 @@ struct semaphore_word {
     }
     return there;
   }
-  // P1. Release: what is left was released by others, whom we have acquired from.
+  // M23. Release: what is left was released by others, whom we have acquired from.
   static void settle(semaphore_core& s, const line_guard& hold, std::uint64_t left) noexcept {
     s.word.store(left << 1 | (hold.empty() ? 0 : waiting), std::memory_order_release);
   }
-  // False: nobody waits any more (line.hpp, B4).
+  // False: nobody waits any more (line.hpp, M4).
   static bool release_to_line(semaphore_core& s, std::uint64_t count) noexcept {
     tell_later later;
     line_guard hold(s.waiters);

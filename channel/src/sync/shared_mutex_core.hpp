@@ -2,14 +2,14 @@
 // The word of a shared mutex and the line behind it.
 //
 //   writer   somebody has it alone
-//   waiting  somebody is listed (line.hpp, B1)
+//   waiting  somebody is listed (line.hpp, M1)
 //   others   how many share it
 //
 // Invariants
-//   R1  Never a writer and readers.
-//   R2  While `waiting` is set nobody gets in but from the line, and its last holder leaves with the line held, handing
-//       over to the first of the line, and if that is a reader, to the readers right behind it.
-//   R3  Who is listed first does not fit beside those who are inside.
+//   M17  Never a writer and readers.
+//   M18  While `waiting` is set nobody gets in but from the line, and its last holder leaves with the line held, handing
+//        over to the first of the line, and if that is a reader, to the readers right behind it.
+//   M19  Who is listed first does not fit beside those who are inside.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +96,7 @@ struct shared_mutex_word {
   static void forget_line_if_empty(shared_mutex_core& m, const line_guard& hold) noexcept {
     if (hold.empty()) m.word.fetch_and(~waiting, std::memory_order_relaxed);
   }
-  // The last one inside leaves. False: it need not do so with the line any more (line.hpp, B4).
+  // The last one inside leaves. False: it need not do so with the line any more (line.hpp, M4).
   static bool hand_over(shared_mutex_core& m, lock_kind how) noexcept {
     tell_later later;
     line_guard hold(m.waiters);
