@@ -2,6 +2,7 @@
 // Where a fixed number of parties meet, again and again: nobody goes on before all are there.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include <ramie/detail/line.hpp>
@@ -31,7 +32,9 @@ namespace ramie::inline v0 {
 class barrier {
  public:
   // At least one.
-  explicit constexpr barrier(std::uint64_t parties) noexcept : core_{parties, parties, 0, {}} {}
+  template <std::integral Count>  // a template, so that a model build may do without `constexpr`
+  explicit constexpr barrier(Count parties) noexcept
+      : core_{static_cast<std::uint64_t>(parties), static_cast<std::uint64_t>(parties), 0, {}} {}
   ~barrier() {
     if (core_.waiters.first != nullptr) [[unlikely]]
       ::ramie::detail::barrier_destroyed(core_);

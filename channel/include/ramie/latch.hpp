@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 
 #include <ramie/clock.hpp>
@@ -29,7 +30,8 @@ namespace ramie::inline v0 {
 // may use one. It may be destroyed once every wait has returned: the last count_down does not touch it after that.
 class latch {
  public:
-  explicit constexpr latch(std::uint64_t expected) noexcept : core_{expected << 1, {}} {}
+  template <std::integral Count>  // a template, so that a model build may do without `constexpr`
+  explicit constexpr latch(Count expected) noexcept : core_{static_cast<std::uint64_t>(expected) << 1, {}} {}
   ~latch() {
     if ((core_.word.load(std::memory_order_relaxed) & 1) != 0) [[unlikely]]
       ::ramie::detail::latch_destroyed(core_);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
 
 #include <ramie/clock.hpp>
@@ -37,7 +38,8 @@ class semaphore {
   // At most so many.
   static constexpr std::uint64_t max() noexcept { return ~std::uint64_t{0} >> 2; }
 
-  explicit constexpr semaphore(std::uint64_t permits) noexcept : core_{permits << 1, {}} {}
+  template <std::integral Count>  // a template, so that a model build may do without `constexpr`
+  explicit constexpr semaphore(Count permits) noexcept : core_{static_cast<std::uint64_t>(permits) << 1, {}} {}
   ~semaphore() {
     if ((core_.word.load(std::memory_order_relaxed) & 1) != 0) [[unlikely]]
       ::ramie::detail::semaphore_destroyed(core_);
