@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
+#include <support/allocations.hpp>
 #include <support/parties.hpp>
 #include <support/reports.hpp>
 #include <support/test.hpp>
@@ -245,6 +246,53 @@ TEST_CASE("a cancelled fiber's lock does not begin, its try_lock does", "[confor
     m.unlock();
     n.join();
   });
+}
+
+TEST_CASE("an uncontended mutex is one word that goes to and fro", "[conformance][sync][mutex]") {
+  as_thread_and_fiber([](findings& found) {
+    mutex m;
+    auto& core = m.internals();
+    for (int i = 0; i < 3; ++i) {
+      m.lock();
+      found.expect(core.word.load() == 1 && core.waiters.places == 0);
+      m.unlock();
+      found.expect(core.word.load() == 0);
+    }
+  });
+}
+
+TEST_CASE("locks and signals allocate nothing", "[conformance][sync]") {
+  std::uint64_t made = 0;
+  as_fiber([&](findings&, auto&) {
+    mutex m;
+    ramie::shared_mutex shared;
+    ramie::semaphore permits(0);
+    ramie::notify bell;
+    ramie::event go;
+    ramie::once_cell<int> cell;
+    nursery n;
+    n.spawn([&] {
+      go.wait();
+      std::scoped_lock both(m, shared);  // has to wait for the first
+      permits.acquire();
+      bell.wait();
+      (void)cell.get_or_init([] { return 1; });
+    });
+    ramie::yield();
+    m.lock();
+    const auto before = test::allocations();
+    go.set();
+    ramie::yield();
+    m.unlock();
+    ramie::yield();
+    permits.release();
+    ramie::yield();
+    bell.notify_one();
+    ramie::yield();
+    made = test::allocations() - before;
+    n.join();
+  });
+  CHECK(made == 0);
 }
 
 // The last to unlock destroys it, though the one before may have seen to others just now.
