@@ -60,7 +60,7 @@ void event_set(event_core& e) noexcept {
     if (seen == waiting) {
       if (let_all_go(e)) return;
       seen = e.word.load(std::memory_order_relaxed);
-    } else if (e.word.compare_exchange_weak(seen, happened, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+    } else if (e.word.compare_exchange_weak(seen, happened, std::memory_order_release, std::memory_order_relaxed)) {
       return;  // also over itself: who waits sees what all who set it did
     }
   }

@@ -65,7 +65,7 @@ void latch_count_down(latch_core& l, std::uint64_t by) noexcept {
     if (by == seen >> 1 && (seen & waiting) != 0) {
       if (open(l)) return;
       seen = l.word.load(std::memory_order_relaxed);
-    } else if (l.word.compare_exchange_weak(seen, seen - (by << 1), std::memory_order_acq_rel,
+    } else if (l.word.compare_exchange_weak(seen, seen - (by << 1), std::memory_order_release,
                                             std::memory_order_relaxed)) {
       return;
     }

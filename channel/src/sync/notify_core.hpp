@@ -48,9 +48,8 @@ struct notify_word {
       if (seen == waiting) {
         if (wake_first(n)) return;
         seen = n.word.load(std::memory_order_relaxed);
-      } else if (n.word.compare_exchange_weak(seen, permit, std::memory_order_acq_rel, std::memory_order_relaxed)) {
-        // Also over a permit: whoever takes it sees what all who gave it did. Acquire: so does the next who adds to it.
-        return;
+      } else if (n.word.compare_exchange_weak(seen, permit, std::memory_order_release, std::memory_order_relaxed)) {
+        return;  // also over a permit: whoever takes it sees what all who gave it did
       }
     }
   }

@@ -53,7 +53,7 @@ struct semaphore_word {
     tell_later later;
     line_guard hold(s.waiters);
     hold.remove(me);
-    const auto seen = s.word.load(std::memory_order_acquire);
+    const auto seen = s.word.load(std::memory_order_relaxed);
     if ((seen & waiting) != 0) settle(s, hold, deal_out(permits(seen), hold, later));
   }
 
@@ -82,7 +82,8 @@ struct semaphore_word {
     }
     return there;
   }
-  // M23. Release: what is left was released by others, whom we have acquired from.
+  // M23. Release: what is left was released by others. Whoever set `waiting` has acquired from them, and the line
+  // passes it on; hence the relaxed loads.
   static void settle(semaphore_core& s, const line_guard& hold, std::uint64_t left) noexcept {
     s.word.store(left << 1 | (hold.empty() ? 0 : waiting), std::memory_order_release);
   }
@@ -90,7 +91,7 @@ struct semaphore_word {
   static bool release_to_line(semaphore_core& s, std::uint64_t count) noexcept {
     tell_later later;
     line_guard hold(s.waiters);
-    const auto seen = s.word.load(std::memory_order_acquire);
+    const auto seen = s.word.load(std::memory_order_relaxed);
     if ((seen & waiting) == 0) return false;
     settle(s, hold, deal_out(permits(seen) + count, hold, later));
     return true;

@@ -7,7 +7,8 @@
 //
 // Invariants
 //   M17  Never a writer and readers.
-//   M18  While `waiting` is set nobody gets in but from the line, and its last holder leaves with the line held, handing
+//   M18  While `waiting` is set nobody gets in but from the line, and its last holder leaves with the line held,
+//   handing
 //        over to the first of the line, and if that is a reader, to the readers right behind it.
 //   M19  Who is listed first does not fit beside those who are inside.
 #pragma once
@@ -64,7 +65,7 @@ struct shared_mutex_word {
     tell_later later;
     line_guard hold(m.waiters);
     hold.remove(me);
-    const auto inside = m.word.load(std::memory_order_acquire) & ~waiting;
+    const auto inside = m.word.load(std::memory_order_relaxed) & ~waiting;  // what it has to see, it saw when it came
     m.word.fetch_add(admit(inside, hold, later), std::memory_order_relaxed);
     forget_line_if_empty(m, hold);
   }
