@@ -57,7 +57,7 @@ RAMIE_NOINLINE void lock_slowly(mutex_core& m, const whereabouts& at) {
   if (owned_by(m.owner, at)) {
     misused(at, "locks a ramie::mutex that it holds already", "It is not recursive: unlock it first.");
   }
-  if (lock_spinning(m)) return;
+  if (mutex_word::try_lock(m) || lock_spinning(m)) return;  // free, perhaps, but with others in the line
   (void)lock_waiting(m, [](waitable& on, waiter& node) { return fiber_wait(on, node, waits_to_lock); });
 }
 
