@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ramie/ramie.hpp>
@@ -60,6 +61,23 @@ TEST_CASE("sixty-four fibers that lock and unlock count exactly", "[conformance]
     });
     CHECK(counted == 64L * times);
   }
+}
+
+TEST_CASE("fibers of two runtimes share a mutex", "[conformance][sync][mutex]") {
+  const int times = test::scaled(3'000, 300);
+  mutex m;
+  long counted = 0;
+  const auto count = [&](int) {
+    for (int i = 0; i < times; ++i) {
+      std::lock_guard hold(m);
+      ++counted;
+      if (i % 16 == 0) ramie::yield();
+    }
+  };
+  std::thread other([&] { together(2, 4, 0, count); });
+  together(2, 4, 0, count);
+  other.join();
+  CHECK(counted == 8L * times);
 }
 
 TEST_CASE("the standard's lock wrappers work with a mutex", "[conformance][sync][mutex]") {
