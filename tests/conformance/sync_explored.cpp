@@ -23,6 +23,18 @@ void over_many_schedules(Program program) {
   CHECK(ramie::testing::explore(how, program).failure == "");
 }
 
+// Counted, also if it ends by a cancellation.
+class presence {
+ public:
+  explicit presence(int& count) : count_(++count) {}
+  ~presence() { --count_; }
+  presence(const presence&) = delete;
+  presence& operator=(const presence&) = delete;
+
+ private:
+  int& count_;
+};
+
 // One of those who wait is cancelled at any time; what it could have had is there for the others.
 TEST_CASE("no schedule loses a lock, a permit or a notification to a cancelled waiter",
           "[conformance][sync][explore]") {
@@ -32,9 +44,9 @@ TEST_CASE("no schedule loses a lock, a permit or a notification to a cancelled w
     nursery stays;
     const auto use = [&] {
       std::lock_guard hold(m);
-      check(++inside == 1, "two are inside");
+      const presence here(inside);
+      check(inside == 1, "two are inside");
       ramie::yield();
-      --inside;
     };
     for (int i = 0; i < 2; ++i) stays.spawn([&] { use(), ++done; });
     {
