@@ -228,6 +228,20 @@ void stream(ramie::runtime&, long count) {
   n.join();
 }
 
+// Nobody else wants it.
+void mutex(ramie::runtime&, long count) {
+  ramie::mutex m;
+  for (long i = 0; i < count; ++i) std::lock_guard hold(m);
+}
+
+void semaphore(ramie::runtime&, long count) {
+  ramie::semaphore s(1);
+  for (long i = 0; i < count; ++i) {
+    s.acquire();
+    s.release();
+  }
+}
+
 struct operation {
   const char* name;
   void (*run)(ramie::runtime&, long);
@@ -244,6 +258,8 @@ constexpr operation operations[] = {
     {"ring_hop", ring_hop},
     {"buffered", stream<128>},
     {"capacity_1", stream<1>},
+    {"mutex", mutex},
+    {"semaphore", semaphore},
 };
 
 int run(const char* name, long count) {

@@ -3,15 +3,22 @@
 #pragma once
 
 #include <ramie/arena.hpp>
+#include <ramie/barrier.hpp>
 #include <ramie/blocking.hpp>
 #include <ramie/broadcast.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
+#include <ramie/condition_variable.hpp>
 #include <ramie/error.hpp>
+#include <ramie/event.hpp>
 #include <ramie/fiber_local.hpp>
 #include <ramie/gather.hpp>
+#include <ramie/latch.hpp>
+#include <ramie/mutex.hpp>
+#include <ramie/notify.hpp>
 #include <ramie/nursery.hpp>
+#include <ramie/once.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
 #include <ramie/rate_limiter.hpp>
@@ -19,6 +26,8 @@
 #include <ramie/retry.hpp>
 #include <ramie/runtime.hpp>
 #include <ramie/select.hpp>
+#include <ramie/semaphore.hpp>
+#include <ramie/shared_mutex.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/task.hpp>
 #include <ramie/this_fiber.hpp>

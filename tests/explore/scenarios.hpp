@@ -25,5 +25,6 @@ using list = std::vector<entry>;
 [[nodiscard]] list sleeper_scenarios();
 [[nodiscard]] list join_scenarios();
 [[nodiscard]] list channel_scenarios();
+[[nodiscard]] list sync_scenarios();
 
 }  // namespace explore

@@ -26,13 +26,14 @@ LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/pla
 BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
 CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
+MUTEX, SEMAPHORE, NOTIFY, ONCE = (f"channel/src/sync/{f}_core.hpp" for f in ("mutex", "semaphore", "notify", "once"))
 
 # What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
 IDLE, NEXT, PARKER, INJECTION = "sched/idle_set.hpp", "runtime/src/sched/next.cpp", "platform/src/futex_parker.cpp", "sched/injection_queue.hpp"
-WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS = (f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels"))
-SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
+WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS, SYNCS = (f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels", "syncs"))
+SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS, SYNCS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
            LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL],
-           CHANNEL_INSIDE: [CHANNEL, CHANNELS]}
+           CHANNEL_INSIDE: [CHANNEL, CHANNELS], MUTEX: [SYNCS], SEMAPHORE: [SYNCS], NOTIFY: [SYNCS], ONCE: [SYNCS]}
 
 # (name, file, [(text, replacement)], explorer scenarios or None for the probe)
 MUTANTS = [
@@ -115,6 +116,15 @@ MUTANTS = [
     ("nobody moves up", CHANNEL_INSIDE, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
     ("the buffer before the one who waits", CHANNEL_INSIDE, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
     ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
+    # Locks and signals.
+    ("an unlock that forgets the line", MUTEX, [("if ((seen & (waiting | woken)) == waiting) {", "if (false) {")], ["mutex_two"]),
+    ("a woken waiter that says nothing", MUTEX, [("const auto wanted = (seen | locked) & ~woken;", "const auto wanted = seen | locked;")], ["mutex_three"]),
+    ("a lock is waited for without a word", MUTEX, [("seen | ((seen & locked) == 0 ? locked : waiting)", "seen | ((seen & locked) == 0 ? locked : 0)")], ["mutex_two"]),
+    ("handed over and let go", MUTEX, [("if (!handed_over) m.word", "m.word")], ["mutex_handed_over"]),
+    ("permits that slip past a waiter", SEMAPHORE, [("while ((seen & waiting) == 0 && permits(seen) >= count) {", "while (permits(seen) >= count) {")], ["semaphore_in_turn"]),
+    ("a leaver's permits stay", SEMAPHORE, [("settle(s, hold, deal_out(permits(seen), hold, later));\n  }", "settle(s, hold, permits(seen));\n  }")], ["semaphore_one_leaves"]),
+    ("a notification for a stale waiter", NOTIFY, [("first != nullptr ? 0 : permit", "0")], ["notify_disturbed"]),
+    ("a failure that wakes nobody", ONCE, [("succeeded ? finish(o) : pass_on(o)", "finish(o)")], ["once_failing"]),
     # Sleepers.
     ("the bit before the counts", IDLE, [
         ("    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n", ""),
@@ -152,6 +162,7 @@ SMALL = {
     "thief ignores the owner",
     "revoked without a wait",
     "listed on a closed channel",
+    "a woken waiter that says nothing",
     "the last searcher does not look again",
     "an epoch that does not move",
 }

@@ -110,9 +110,14 @@ class waker {
 // Waiters in the order they came. The waitable's lock protects it.
 class wait_list {
  public:
+  wait_list() noexcept = default;
+  // One whose ends are kept elsewhere, where this class can't be seen, while nobody holds the lock.
+  wait_list(waiter* first, waiter* last) noexcept : first_(first), last_(last) {}
+
   // Without the lock, a hint.
   [[nodiscard]] bool empty() const noexcept { return first_.get() == nullptr; }
   [[nodiscard]] waiter* first() const noexcept { return first_.get(); }
+  [[nodiscard]] waiter* last() const noexcept { return last_; }
   void add(waiter& node) noexcept {
     node.previous = last_;
     node.next = nullptr;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSL-1.0
+// shared_mutex: many or one, first come, first served.
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/parties.hpp>
+#include <support/test.hpp>
+
+namespace conformance_sync_shared_mutex {
+
+using namespace std::chrono_literals;
+using ramie::nursery;
+using ramie::shared_mutex;
+using test::as_fiber;
+using test::as_thread_and_fiber;
+using test::fate;
+using test::findings;
+using test::for_all_workers;
+using test::tell_fate;
+using test::together;
+
+TEST_CASE("a shared mutex has one writer, or readers", "[conformance][sync][shared_mutex]") {
+  const int times = test::scaled(3'000, 300);
+  for_all_workers([times](unsigned workers) {
+    shared_mutex m;
+    long written = 0, torn = 0;
+    std::atomic<int> readers{0}, wrong{0};
+    together(workers, 8, 2, [&](int who) {
+      for (int i = 0; i < times; ++i) {
+        if ((who + i) % 4 == 0) {
+          std::lock_guard hold(m);
+          if (readers.load(std::memory_order_relaxed) != 0) ++wrong;
+          ++written;
+          if (i % 16 == 0) ramie::yield();
+          ++torn;
+        } else {
+          std::shared_lock hold(m);
+          readers.fetch_add(1, std::memory_order_relaxed);
+          if (written != torn) ++wrong;
+          if (i % 16 == 0) ramie::yield();
+          readers.fetch_sub(1, std::memory_order_relaxed);
+        }
+      }
+    });
+    CHECK(wrong == 0);
+    CHECK(written == 10L * times / 4);
+  });
+}
+
+TEST_CASE("the standard's lock wrappers work with a shared mutex", "[conformance][sync][shared_mutex]") {
+  as_thread_and_fiber([](findings& found) {
+    shared_mutex m;
+    {
+      std::shared_lock one(m);
+      std::shared_lock two(m, std::try_to_lock);
+      std::unique_lock alone(m, std::try_to_lock);
+      found.expect(one.owns_lock() && two.owns_lock() && !alone.owns_lock() && !m.try_lock_for(0ms));
+    }
+    std::unique_lock alone(m);
+    std::shared_lock one(m, std::defer_lock);
+    found.expect(!one.try_lock() && !one.try_lock_for(0ms));
+    alone.unlock();
+    found.expect(one.try_lock_for(1h));
+  });
+}
+
+TEST_CASE("a writer is not starved by readers that keep coming", "[conformance][sync][shared_mutex]") {
+  as_fiber([](findings& found, auto&) {
+    shared_mutex m;
+    std::atomic<bool> written{false};
+    std::atomic<int> rounds{0};
+    nursery n;
+    for (int i = 0; i < 2; ++i) {
+      n.spawn([&] {  // one of the two shares it at any time
+        while (!written && rounds < 1'000) {
+          std::shared_lock hold(m);
+          ++rounds;
+          ramie::yield();
+        }
+      });
+    }
+    ramie::yield();
+    n.spawn([&] {
+      std::lock_guard hold(m);
+      written = true;
+    });
+    n.join();
+    found.expect(written && rounds < 100);
+  });
+}
+
+TEST_CASE("readers next to each other in the line go together, behind the writer before them",
+          "[conformance][sync][shared_mutex]") {
+  as_fiber([](findings& found, auto&) {
+    shared_mutex m;
+    std::string order;
+    ramie::event leave;
+    nursery n;
+    m.lock();
+    const auto reads = [&] {
+      std::shared_lock hold(m);
+      order += 'r';
+      leave.wait();
+    };
+    const auto writes = [&] {
+      std::lock_guard hold(m);
+      order += 'w';
+    };
+    n.spawn(reads);
+    n.spawn(reads);
+    n.spawn(writes);
+    n.spawn(reads);
+    ramie::yield();
+    m.unlock();
+    ramie::yield();
+    found.expect(order == "rr" && !m.try_lock_shared());  // the writer waits
+    leave.set();
+    n.join();
+    found.expect(order == "rrwr" && m.try_lock());
+    m.unlock();
+  });
+}
+
+TEST_CASE("a writer that gives up lets the readers behind it in", "[conformance][sync][shared_mutex][cancel]") {
+  as_fiber([](findings& found, auto& clock) {
+    shared_mutex m;
+    fate late = fate::running, cut = fate::running, reader = fate::running;
+    nursery n;
+    nursery goes;
+    m.lock_shared();
+    tell_fate(n, late, [&] { return m.try_lock_for(1s); });
+    tell_fate(goes, cut, [&] { return m.lock(), true; });
+    ramie::yield();
+    tell_fate(n, reader, [&] { return m.lock_shared(), m.unlock_shared(), true; });
+    ramie::yield();
+    clock.advance(2s);
+    ramie::yield();
+    found.expect(late == fate::failed && reader == fate::running);
+    goes.cancel();
+    goes.join();
+    n.join();
+    found.expect(cut == fate::cut_short && reader == fate::done);
+    m.unlock_shared();
+    found.expect(m.try_lock());
+    m.unlock();
+  });
+}
+
+TEST_CASE("a reader waits no longer than it wants to", "[conformance][sync][shared_mutex][deadline]") {
+  as_fiber([](findings& found, auto& clock) {
+    shared_mutex m;
+    fate late = fate::running, lucky = fate::running;
+    nursery n;
+    m.lock();
+    tell_fate(n, late, [&] { return m.try_lock_shared_for(1s); });
+    tell_fate(n, lucky, [&] { return m.try_lock_shared_for(1h) && (m.unlock_shared(), true); });
+    ramie::yield();
+    clock.advance(2s);
+    ramie::yield();
+    found.expect(late == fate::failed && lucky == fate::running);
+    m.unlock();
+    n.join();
+    found.expect(lucky == fate::done);
+  });
+}
+
+}  // namespace conformance_sync_shared_mutex

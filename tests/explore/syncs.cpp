@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSL-1.0
+// The words and lines of locks and signals: mutex, shared_mutex, semaphore, notify, once.
+#include <explore/memory.hpp>
+#include <sync/mutex_core.hpp>
+#include <sync/notify_core.hpp>
+#include <sync/once_core.hpp>
+#include <sync/semaphore_core.hpp>
+#include <sync/shared_mutex_core.hpp>
+
+#include "fibers.hpp"
+#include "scenarios.hpp"
+
+namespace explore {
+
+namespace {
+
+using namespace ramie::detail;
+using threads_of = std::vector<std::function<void()>>;
+
+// As lock_waiting does it.
+void lock(mutex_core& m, fiber& self) {
+  mutex_wait on(m);
+  mutex_waiter node;
+  for (;;) {
+    self.wait(on, node);
+    if (node.outcome != static_cast<std::uint32_t>(mutex_turn::try_again)) return;
+    node.outcome = 0;
+    node.woken = true;
+    if (mutex_word::try_lock(m, node)) return;
+  }
+}
+
+// Fibers that lock and unlock; one may be woken by accident while it waits, one may give up after a wake.
+class mutex_scenario final : public scenario {
+ public:
+  mutex_scenario(int fibers, int rounds, bool disturbed) : fibers_(fibers), rounds_(rounds), disturbed_(disturbed) {}
+  threads_of threads() override {
+    threads_of all;
+    for (int i = 0; i < fibers_; ++i) all.push_back([this, i] { use(self_[i]); });
+    if (disturbed_) all.push_back([this] { self_[0].wake_by_accident(1); });
+    return all;
+  }
+  void check() override {
+    require(counted_ == fibers_ * rounds_, "a count is lost");
+    require(mutex_.word.load() == 0 && mutex_.waiters.first == nullptr, "the word is not what it was");
+  }
+
+ private:
+  void use(fiber& self) {
+    for (int i = 0; i < rounds_; ++i) {
+      lock(mutex_, self);
+      require(!taken_, "two are inside");
+      taken_ = true;
+      step();
+      counted_ = counted_ + 1;
+      taken_ = false;
+      mutex_word::unlock(mutex_);
+    }
+  }
+  const int fibers_, rounds_;
+  const bool disturbed_;
+  mutex_core mutex_;
+  fiber self_[3];
+  plain<bool> taken_{false};
+  plain<int> counted_{0};
+};
+
+// One waits with nothing lost so far, the others have lost it too often: the lock is handed over.
+class handover_scenario final : public scenario {
+ public:
+  threads_of threads() override {
+    return {[this] { use(0, 0); }, [this] { use(1, mutex_word::patience); }, [this] { use(2, 0); }};
+  }
+  void check() override { require(counted_ == 3 && mutex_.word.load() == 0, "somebody did not get it"); }
+
+ private:
+  void use(int i, std::uint32_t losses) {
+    mutex_wait on(mutex_);
+    mutex_waiter node;
+    node.losses = losses;
+    self_[i].wait(on, node);
+    while (node.outcome == static_cast<std::uint32_t>(mutex_turn::try_again)) {
+      node.outcome = 0;
+      node.woken = true;
+      if (mutex_word::try_lock(mutex_, node)) break;
+      self_[i].wait(on, node);
+    }
+    counted_ = counted_ + 1;
+    mutex_word::unlock(mutex_);
+  }
+  mutex_core mutex_;
+  fiber self_[3];
+  plain<int> counted_{0};
+};
+
+// Readers and a writer.
+class shared_mutex_scenario final : public scenario {
+ public:
+  explicit shared_mutex_scenario(bool disturbed) : disturbed_(disturbed) {}
+  threads_of threads() override {
+    threads_of all{[this] { use(0, lock_kind::alone); }, [this] { use(1, lock_kind::shared); },
+                   [this] { use(2, lock_kind::shared); }};
+    if (disturbed_) all.push_back([this] { self_[0].wake_by_accident(1); });
+    return all;
+  }
+  void check() override { require(written_ == 1 && mutex_.word.load() == 0, "the word is not what it was"); }
+
+ private:
+  void use(int i, lock_kind how) {
+    if (!shared_mutex_word::try_lock(mutex_, how)) {
+      shared_mutex_wait on(mutex_);
+      shared_mutex_waiter node(how);
+      self_[i].wait(on, node);
+    }
+    if (how == lock_kind::alone) {
+      written_ = written_ + 1;
+    } else {
+      (void)written_.get();
+    }
+    shared_mutex_word::unlock(mutex_, how);
+  }
+  const bool disturbed_;
+  shared_mutex_core mutex_;
+  fiber self_[3];
+  plain<int> written_{0};
+};
+
+// Fibers that want some permits each and others that release them; one may leave when it is woken by accident.
+class semaphore_scenario final : public scenario {
+ public:
+  struct plan {
+    std::uint64_t wanted[2];
+    std::uint64_t released[2];
+    bool first_leaves;
+  };
+  explicit semaphore_scenario(plan p) : plan_(p) {}
+  threads_of threads() override {
+    threads_of all;
+    for (int i = 0; i < 2; ++i) {
+      if (plan_.wanted[i] != 0) all.push_back([this, i] { acquire(i); });
+      if (plan_.released[i] != 0) all.push_back([this, i] { release(i); });
+    }
+    if (plan_.first_leaves) {
+      all.push_back([this] {
+        until([this] { return listed_.load() != 0; });
+        self_[0].wake_by_accident(1);
+      });
+    }
+    return all;
+  }
+  void check() override {
+    auto left = plan_.released[0] + plan_.released[1];
+    for (int i = 0; i < 2; ++i) left -= got_[i] ? plan_.wanted[i] : 0;
+    require(semaphore_.word.load() == left << 1, "permits are lost or doubled");
+  }
+
+ private:
+  void acquire(int i) {
+    if (!semaphore_word::try_acquire(semaphore_, plan_.wanted[i])) {
+      leaving_wait on(semaphore_, plan_.first_leaves && i == 0 ? &listed_ : nullptr);
+      semaphore_waiter node(plan_.wanted[i]);
+      self_[i].wait(on, node);
+      if (on.has_left) return;
+    }
+    got_[i] = true;
+    if (plan_.released[1] == 0) (void)made_.get();
+  }
+  void release(int i) {
+    if (plan_.released[1] == 0) made_ = 1;
+    require(semaphore_word::release(semaphore_, plan_.released[i]), "too many");
+  }
+  // Gives up, as a cancelled one does, after a wake without an outcome.
+  struct leaving_wait final : waitable {
+    leaving_wait(semaphore_core& s, model_atomic<int>* told) : inner(s), listed(told) {}
+    bool try_complete(waiter& node) override { return has_left || inner.try_complete(node); }
+    bool publish(waiter& node) override {
+      const bool published = inner.publish(node);
+      if (published && listed != nullptr) listed->store(1);
+      return published;
+    }
+    void unpublish(waiter& node) noexcept override {
+      inner.unpublish(node);
+      has_left = listed != nullptr;
+    }
+    semaphore_wait inner;
+    model_atomic<int>* const listed;  // not null: it leaves
+    bool has_left = false;
+  };
+
+  const plan plan_;
+  semaphore_core semaphore_{0, {}};
+  model_atomic<int> listed_{0};
+  fiber self_[2];
+  bool got_[2] = {};
+  plain<int> made_{0};
+};
+
+// Waiters and notifications.
+class notify_scenario final : public scenario {
+ public:
+  notify_scenario(int waiters, int ones, bool disturbed) : waiters_(waiters), ones_(ones), disturbed_(disturbed) {}
+  threads_of threads() override {
+    threads_of all;
+    for (int i = 0; i < waiters_; ++i) all.push_back([this, i] { wait(i); });
+    for (int i = 0; i < ones_; ++i) {
+      all.push_back([this] {
+        if (ones_ == 1) made_ = 1;
+        notify_word::one(notify_);
+      });
+    }
+    if (disturbed_) all.push_back([this] { self_[0].wake_by_accident(1); });
+    return all;
+  }
+  void check() override { require(notify_.word.load() <= notify_word::permit, "somebody is listed"); }
+
+ private:
+  void wait(int i) {
+    if (!notify_word::try_take(notify_)) {
+      notify_waitable on(notify_);
+      line_waiter node;
+      self_[i].wait(on, node);
+    }
+    if (ones_ == 1) (void)made_.get();
+    if (waiters_ > ones_) notify_word::one(notify_);  // for the next
+  }
+  const int waiters_, ones_;
+  const bool disturbed_;
+  notify_core notify_;
+  fiber self_[3];
+  plain<int> made_{0};
+};
+
+// All want it done; the first to try may fail.
+class once_scenario final : public scenario {
+ public:
+  once_scenario(int fibers, int failures, bool disturbed)
+      : fibers_(fibers), failures_(failures), disturbed_(disturbed) {}
+  threads_of threads() override {
+    threads_of all;
+    for (int i = 0; i < fibers_; ++i) all.push_back([this, i] { want(i); });
+    if (disturbed_) all.push_back([this] { self_[0].wake_by_accident(1); });
+    return all;
+  }
+  void check() override { require(made_ == tries_ && once_.word.load() == (fibers_ > failures_ ? 4 : 0), "not done"); }
+
+ private:
+  void want(int i) {
+    if (!once_.is_done() && (once_word::try_begin(once_) || wait_for_turn(i))) {
+      const int mine = tries_ = tries_ + 1;
+      made_ = made_ + 1;
+      once_word::end(once_, mine > failures_);
+      return;
+    }
+    require(made_ > failures_, "told that it is done");
+  }
+  bool wait_for_turn(int i) {
+    once_wait on(once_);
+    once_waiter node;
+    self_[i].wait(on, node);
+    return node.ours || node.outcome == static_cast<std::uint32_t>(once_turn::ours);
+  }
+  const int fibers_, failures_;
+  const bool disturbed_;
+  once_core once_;
+  fiber self_[3];
+  plain<int> tries_{0}, made_{0};
+};
+
+template <class Scenario, class... Args>
+scenario_maker with(Args... args) {
+  return [=] { return std::make_unique<Scenario>(args...); };
+}
+
+}  // namespace
+
+list sync_scenarios() {
+  using plan = semaphore_scenario::plan;
+  return {
+      {"mutex_two", with<mutex_scenario>(2, 2, false), 5, 3, 1},
+      {"mutex_three", with<mutex_scenario>(3, 1, false), 3, 2, 1},
+      {"mutex_disturbed", with<mutex_scenario>(2, 1, true), 3, 2, 1},
+      {"mutex_handed_over", with<handover_scenario>(), 3, 2, 1},
+      {"shared_mutex", with<shared_mutex_scenario>(false), 3, 2, 1},
+      {"shared_mutex_disturbed", with<shared_mutex_scenario>(true), 2, 1, 1},
+      {"semaphore", with<semaphore_scenario>(plan{{1, 0}, {1, 0}, false}), 3, 3, 1},
+      {"semaphore_in_turn", with<semaphore_scenario>(plan{{2, 1}, {2, 1}, false}), 2, 1, 1},
+      {"semaphore_one_leaves", with<semaphore_scenario>(plan{{2, 1}, {1, 0}, true}), 2, 1, 1},
+      {"notify_one", with<notify_scenario>(1, 1, false), 3, 3, 1},
+      {"notify_chain", with<notify_scenario>(2, 1, false), 3, 2, 1},
+      {"notify_disturbed", with<notify_scenario>(2, 1, true), 2, 1, 1},
+      {"once", with<once_scenario>(2, 0, false), 3, 3, 1},
+      {"once_failing", with<once_scenario>(3, 1, false), 3, 2, 1},
+      {"once_deserted", with<once_scenario>(3, 1, true), 2, 2, 1},
+      {"once_three", with<once_scenario>(3, 0, false), 3, 2, 1},
+      {"once_disturbed", with<once_scenario>(2, 1, true), 3, 2, 1},
+  };
+}
+
+}  // namespace explore

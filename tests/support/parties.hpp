@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fibers and plain threads that do the same thing at the same time, on 1, 2, 4 and 8 workers; and fibers that say how
+// their wait ended.
+#pragma once
+
+#include <thread>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/crew.hpp>
+#include <support/findings.hpp>
+#include <support/test.hpp>
+
+namespace test {
+
+// act(i) by `fibers` fibers and `threads` threads, i from 0 on; returns when all have ended.
+template <class Act>
+void together(unsigned workers, int fibers, int threads, Act act) {
+  std::vector<std::thread> outside;
+  ramie::run(with_workers(workers), [&] {
+    for (int i = 0; i < threads; ++i) outside.emplace_back([&act, i, fibers] { act(fibers + i); });
+    ramie::nursery n;
+    for (int i = 0; i < fibers; ++i) n.spawn([&act, i] { act(i); });
+    n.join();
+  });
+  for (auto& t : outside) t.join();
+}
+
+// body(workers) for each.
+template <class Body>
+void for_all_workers(Body body) {
+  for (const unsigned workers : {1u, 2u, 4u, 8u}) {
+    INFO("workers: " << workers);
+    body(workers);
+  }
+}
+
+// How something ended that may be cancelled: fibers tell, the test asks when they have ended.
+enum class fate { running, done, failed, cut_short };
+
+// wait() in a fiber of `n`; false is failed.
+template <class Wait>
+void tell_fate(ramie::nursery& n, fate& how, Wait wait) {
+  n.spawn([&how, wait]() mutable {
+    try {
+      how = wait() ? fate::done : fate::failed;
+    } catch (const ramie::cancelled&) {
+      how = fate::cut_short;
+      throw;
+    }
+  });
+}
+
+}  // namespace test
