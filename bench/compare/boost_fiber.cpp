@@ -11,6 +11,7 @@
 #include <memory>
 
 #include <compare/boost_fiber.hpp>
+#include <compare/sleeps.hpp>
 
 namespace {
 
@@ -244,6 +245,42 @@ result sieve(unsigned workers, const sizes& s) {
   });
 }
 
+// Sharing ------------------------------------------------------------------------------------------------
+
+// With two workers its work stealing leaves nearly all to one: nobody tells the other, which sleeps. That is fast.
+result mutex_shared(unsigned workers, const sizes& s) {
+  const long count = s["fibers"], each = s["each"];
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
+    fibers::mutex m;
+    long counter = 0;
+    std::vector<fibers::fiber> all;
+    const auto start = stopwatch::now();
+    for (long i = 0; i < count; ++i) {
+      all.emplace_back(std::allocator_arg, stacks, [&m, &counter, each] {
+        for (long k = 0; k < each; ++k) {
+          std::lock_guard hold(m);
+          ++counter;
+        }
+      });
+    }
+    for (auto& f : all) f.join();
+    const double ns = ns_each(count * each, start);
+    require(counter == count * each, "counter");
+    return {ns, "ns"};
+  });
+}
+
+result mutex_alone(unsigned, const sizes& s) {
+  const long count = s["count"];
+  fibers::mutex m;
+  const auto start = stopwatch::now();
+  for (long i = 0; i < count; ++i) {
+    m.lock();
+    m.unlock();
+  }
+  return {ns_each(count, start), "ns"};
+}
+
 // Waiting ------------------------------------------------------------------------------------------------
 
 using never_sent = fibers::unbuffered_channel<int>;
@@ -314,6 +351,22 @@ result idle(unsigned, const sizes& s) {
   return found;
 }
 
+result sleepers(unsigned workers, const sizes& s) {
+  const long count = s["fibers"], sleeps = s["sleeps"];
+  return on<shape::pipes>(workers, [=](auto stacks) -> result {
+    std::vector<fibers::fiber> all;
+    all.reserve(static_cast<std::size_t>(count));
+    sleep_log log(count, sleeps);
+    for (long i = 0; i < count; ++i) {
+      all.emplace_back(std::allocator_arg, stacks,
+                       [&log, i] { log.live(i, [](auto time) { boost::this_fiber::sleep_for(time); }); });
+      if (i % 1'000 == 999) boost::this_fiber::yield();
+    }
+    for (auto& f : all) f.join();
+    return log.found();
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -331,6 +384,9 @@ int main(int argc, char** argv) {
       {"parked", 1, parked},
       {"wake", 1, wake},
       {"idle", 1, idle},
+      {"sleepers", 2, sleepers},
+      {"mutex", 2, mutex_shared},
+      {"mutex-alone", 1, mutex_alone},
   };
   return run_program(argc, argv, all);
 }

@@ -171,14 +171,50 @@ result wake(unsigned, const sizes& s) {
   return percentiles(std::move(late));
 }
 
+// A thread a processor: 64 of them would only show how the system shares those out.
+result mutex_shared(unsigned workers, const sizes& s) {
+  use_processors(workers);
+  const long each = s["fibers"] * s["each"] / workers;
+  std::mutex m;
+  long counter = 0;
+  std::vector<std::thread> all;
+  const auto start = stopwatch::now();
+  for (unsigned i = 0; i < workers; ++i) {
+    all.emplace_back([&] {
+      for (long k = 0; k < each; ++k) {
+        std::lock_guard hold(m);
+        ++counter;
+      }
+    });
+  }
+  for (auto& t : all) t.join();
+  const double ns = ns_each(each * workers, start);
+  require(counter == each * workers, "counter");
+  return {ns, "ns"};
+}
+
+// By a second thread: as long as there is only one, glibc's mutex is no atomic.
+result mutex_alone(unsigned, const sizes& s) {
+  const long count = s["count"];
+  double ns = 0;
+  std::thread([&] {
+    std::mutex m;
+    const auto start = stopwatch::now();
+    for (long i = 0; i < count; ++i) {
+      m.lock();
+      m.unlock();
+    }
+    ns = ns_each(count, start);
+  }).join();
+  return {ns, "ns"};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   static constexpr workload all[] = {
-      {"spawn-join", 2, spawn_join},
-      {"ping-pong", 2, ping_pong},
-      {"channel", 2, stream},
-      {"wake", 1, wake},
+      {"spawn-join", 2, spawn_join}, {"ping-pong", 2, ping_pong},     {"channel", 2, stream}, {"wake", 1, wake},
+      {"mutex", 2, mutex_shared},    {"mutex-alone", 1, mutex_alone},
   };
   return run_program(argc, argv, all);
 }

@@ -4,6 +4,7 @@
 
 #include <ramie/arena.hpp>
 #include <ramie/barrier.hpp>
+#include <ramie/blocking.hpp>
 #include <ramie/broadcast.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
@@ -20,7 +21,9 @@
 #include <ramie/once.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
+#include <ramie/rate_limiter.hpp>
 #include <ramie/report.hpp>
+#include <ramie/retry.hpp>
 #include <ramie/runtime.hpp>
 #include <ramie/select.hpp>
 #include <ramie/semaphore.hpp>

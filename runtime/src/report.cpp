@@ -7,16 +7,24 @@
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
 
+#include "task/extras.hpp"
+
 namespace ramie::detail {
 
 namespace {
 
+const char* sentence_for(report_kind kind) noexcept {
+  switch (kind) {
+    case report_kind::lost_failure: return "ramie: a failure that nobody could receive: %s: %s\n";
+    case report_kind::swallowed_cancellation: return "ramie: %s swallowed its cancellation and waits again (%s).\n";
+    case report_kind::stalled_worker:
+      return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then.\n";
+  }
+  return "ramie: %s: %s\n";
+}
+
 void to_standard_error(const report& r) noexcept {
-  const bool lost = r.kind == report_kind::lost_failure;
-  std::fprintf(stderr,
-               lost ? "ramie: a failure that nobody could receive: %s: %s\n"
-                    : "ramie: %s swallowed its cancellation and waits again (%s).\n",
-               r.who.c_str(), r.text.c_str());
+  std::fprintf(stderr, sentence_for(r.kind), r.who.c_str(), r.text.c_str());
 }
 
 constinit std::atomic<report_handler> the_handler{&to_standard_error};
@@ -39,6 +47,18 @@ void report_lost_failure(const std::string& who, const std::exception_ptr& failu
     deliver({report_kind::lost_failure, who, text_of(failure), failure});
   } catch (...) {
     deliver({report_kind::lost_failure, {}, {}, failure});
+  }
+}
+
+void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f,
+                           std::chrono::nanoseconds held) noexcept {
+  try {
+    std::string who = describe_if_at(place, f);
+    if (who.empty()) return;
+    std::string how_long = "for ";
+    how_long.append(std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held).count())).append(" ms");
+    deliver({report_kind::stalled_worker, std::move(who), std::move(how_long), {}});
+  } catch (...) {  // no memory to tell
   }
 }
 

@@ -36,6 +36,7 @@ const program catalogue[] = {
     {"gathering", p::gathering},
     {"stopping", p::stopping},
     {"clocked", p::clocked},
+    {"calling", p::calling},
 };
 const program elastic{"blocking", p::blocking, 1};
 const program large_pools{"many frames", p::many_frames, 1};

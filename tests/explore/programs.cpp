@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whole programs on the whole runtime: two workers, and every atomic operation, lock and park of theirs is a point
 // where somebody else may go on. Sequentially consistent: there are too many atomics for old values.
+#include <ramie/blocking.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
@@ -32,7 +33,7 @@ using namespace std::chrono_literals;
 // Runs `body` as the root fiber of a runtime.
 class program final : public scenario {
  public:
-  enum class mood : std::uint8_t { calm, chaos, self_advancing };
+  enum class mood : std::uint8_t { calm, chaos, self_advancing, impatient };
   program(void (*body)(), unsigned workers, mood m) : body_(body), workers_(workers), mood_(m) {}
   std::vector<std::function<void()>> threads() override {
     return {[this] { run_it(); }};
@@ -46,6 +47,8 @@ class program final : public scenario {
     o.elastic = false;
     o.root_stack_size = 64 * 1024;
     o.clock = mood_ == mood::self_advancing ? &virtual_ : &clock_;
+    o.max_blocking_threads = 1;
+    if (mood_ == mood::impatient) o.blocking_idle_time = 0ns;  // threads leave as soon as they are idle
     the_clock = &clock_;
     if (mood_ == mood::chaos) o.chaos = ramie::chaos_mode{7};
     ramie::run(o, body_);
@@ -264,6 +267,33 @@ void waits_until_all_blocked() {
   n.join();
 }
 
+// More calls than threads: one is in line, or finds a thread that is idle, or one that is just leaving.
+void blocking_calls() {
+  ramie::nursery n;
+  auto a = n.spawn([] { return ramie::blocking([] { return 1; }); });
+  const int two = ramie::blocking([] { return 1; }) + ramie::blocking([] { return 1; });
+  n.join();
+  require(a.get() + two == 3, "a result is wrong");
+}
+
+template <bool Detachable>
+void cancel_meets_blocking_call() {
+  static ramie::platform::atomic<int> begun{0}, ended{0};
+  begun.store(0);
+  ended.store(0);
+  ramie::nursery n;
+  n.spawn([] {
+    const auto call = [] {
+      begun.fetch_add(1);
+      ended.fetch_add(1);
+    };
+    Detachable ? ramie::blocking(ramie::detach_on_cancel, call) : ramie::blocking(call);
+  });
+  n.spawn([&n] { n.cancel(); });
+  n.join();
+  require(Detachable || begun.load() == ended.load(), "the fiber did not wait for the end of its call");
+}
+
 entry on(const char* name, void (*body)(), unsigned workers, program::mood m = program::mood::calm) {
   return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, 2, 0, 0, 4'000};
 }
@@ -294,6 +324,10 @@ list all_scenarios() {
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
       on("waits_until_all_blocked", waits_until_all_blocked, 2),
+      on("blocking_calls", blocking_calls, 2),
+      on("blocking_calls_of_the_impatient", blocking_calls, 2, program::mood::impatient),
+      on("cancel_meets_blocking_call", cancel_meets_blocking_call<false>, 2),
+      on("cancel_meets_detachable_call", cancel_meets_blocking_call<true>, 2, program::mood::impatient),
       on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),
       on("failing_beside_a_yielder_in_chaos", failing_beside_a_yielder, 2, program::mood::chaos),
   };

@@ -4,7 +4,8 @@
 
 Each mutant names a file, a text in it, and what stands there instead. Mutants of the lock-free leaves are
 given to the explorer (tests/explore), mutants of the runtime to a short program with debug checks on
-(tests/mutants/probe.cpp), mutants of single files of the nurseries to another (nursery_probe.cpp). What a flaw
+(tests/mutants/probe.cpp), mutants of single files of the nurseries and of the timekeeper to others (nursery_probe.cpp,
+time_probe.cpp). What a flaw
 does not touch is taken from a build folder (argument, default build). Survivors are failures; so is a text that is no
 longer found.
 """
@@ -22,6 +23,8 @@ CXX = os.environ.get("CXX", "g++").split()
 STATE, DEQUE, LIFO, HOT = "task/state.hpp", "sched/deque.hpp", "sched/lifo_slot.hpp", "sched/hot.hpp"
 LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
+BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
+KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
 CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 MUTEX, SEMAPHORE, NOTIFY, ONCE = (f"channel/src/sync/{f}_core.hpp" for f in ("mutex", "semaphore", "notify", "once"))
 
@@ -133,11 +136,21 @@ MUTANTS = [
     ("two tokens are two", PARKER, [("state_.exchange(notified, std::memory_order_release) == parked", "state_.fetch_add(1) == parked")], ["parker_tokens"]),
     ("a batch over what is there", INJECTION, [("at(first_ + length + i) = items[i];", "at(first_ + i) = items[i];")], ["injection"]),
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
+    # Time.
+    ("a timer's tick is rounded down", KEEPER, [("std::chrono::ceil<tick>", "std::chrono::floor<tick>")], "time"),
+    ("what a slot held is not sorted in", WHEEL, [("    } else {\n      sort_in(slot);\n    }", "    }")], "time"),
+    ("a deadline that is not announced", KEEPER, [("    in.wheel.insert(entry, tick_after(entry.when));\n  }\n  renew_next(in);", "    in.wheel.insert(entry, tick_after(entry.when));\n  }")], "time"),
+    ("nobody cancels what is due", KEEPER, [("    if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();\n", "")], "time"),
     # The whole runtime under the explorer.
     ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], "programs"),
     ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], "programs"),
     ("nobody is told of what was spawned", "runtime/src/sched/schedule.cpp", [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], "programs"),
     ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], "programs"),
+    ("a call runs on after its caller has gone", BLOCKING, [("if (!pool.take_back(job)) when_cancelled();", "(void)pool.take_back(job);")], "programs"),
+    ("a thread of the pool is counted on while it leaves", POOL, [
+        ("    resign(me);\n    return true;\n", "    return true;\n"),
+        ("if (time_is_up(me)) return nullptr;", "if (time_is_up(me)) {\n      std::lock_guard hold(mutex_);\n      resign(me);\n      return nullptr;\n    }")], "programs"),
+    ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], "programs"),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
@@ -164,12 +177,16 @@ def mutated(text, edits):
 
 
 # One changed file in front of the library, whose own copy of it is then not taken.
-def build_beside_library(file, edits, folder):
+def build_beside_library(file, edits, folder, probe="nursery_probe.cpp"):
     source = folder / pathlib.Path(file).name
     source.write_text(mutated((TOP / file).read_text(), edits))
-    includes = [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include", "channel/include",
+    if file == WHEEL:  # a header, seen by the keeper alone
+        (folder / "ramie" / "runtime").mkdir(parents=True)
+        source.rename(folder / "ramie" / "runtime" / source.name)
+        source, file = TOP / KEEPER, KEEPER
+    includes = [f"-I{folder}"] + [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include", "channel/include",
                                         "nursery/internal", str(pathlib.Path(file).parent))]
-    return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants/nursery_probe.cpp"),
+    return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants" / probe),
                   str(BUILD / "libramie.a"), "-lboost_context"]
 
 
@@ -189,6 +206,8 @@ def build_and_run(mutant, folder):
     program = folder / "program"
     if scenarios == "programs":
         return judge(build_programs(file, edits, folder), program, [], 120)
+    if scenarios == "time":
+        return judge(build_beside_library(file, edits, folder, "time_probe.cpp"), program, [], 20)
     if scenarios == "nursery":
         return judge(build_beside_library(file, edits, folder), program, [], 20)
     for room in ("platform", "runtime", "channel"):
@@ -232,13 +251,15 @@ def run(mutant):
 
 def main():
     bad = 0
-    with tempfile.TemporaryDirectory() as folder:  # without a flaw the probe must pass
-        verdict, detail = judge(build_beside_library("nursery/src/nursery.cpp", [], pathlib.Path(folder)), pathlib.Path(folder) / "program", [], 60)
-    if verdict != "SURVIVED":
-        print(f"BROKEN    nursery_probe without a mutant: {detail}", flush=True)
-        bad += 1
+    for file, probe in (("nursery/src/nursery.cpp", "nursery_probe.cpp"), (KEEPER, "time_probe.cpp")):  # without a flaw they must pass
+        with tempfile.TemporaryDirectory() as folder:
+            verdict, detail = judge(build_beside_library(file, [], pathlib.Path(folder), probe), pathlib.Path(folder) / "program", [], 60)
+        if verdict != "SURVIVED":
+            print(f"BROKEN    {probe} without a mutant: {detail}", flush=True)
+            bad += 1
     everything = "--all" in sys.argv or os.environ.get("RAMIE_TEST_SIZE") == "large"
-    chosen = [m for m in MUTANTS if everything or m[0] in SMALL]
+    only = next((a.removeprefix("--only=") for a in sys.argv if a.startswith("--only=")), None)
+    chosen = [m for m in MUTANTS if (only in m[0] or only == m[3] if only else everything or m[0] in SMALL)]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for mutant, (verdict, detail) in zip(chosen, pool.map(run, chosen)):
             print(f"{verdict:9} {mutant[0]}: {detail}", flush=True)

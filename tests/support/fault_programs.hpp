@@ -416,6 +416,32 @@ inline void clocked(ramie::runtime& rt, scene& s) {
   s.expect(s.ran == 2);
 }
 
+// Calls on threads of the pool, more than it may have; pauses; what was left behind.
+inline void calling(ramie::runtime& rt, scene& s) {
+  rt.run([&] {
+    nursery n;
+    for (int i = 0; i < 4; ++i) {
+      n.spawn([&s, i, who = citizen(s.things)] {
+        const auto got = ramie::blocking([&] { return parcel(s, i); });
+        s.expect(*got.load == i);
+        s.ran.fetch_add(1);
+      });
+    }
+    n.join();
+    const int once = ramie::blocking(ramie::detach_on_cancel, [p = parcel(s, 5)] { return *p.load; });
+    s.expect(once == 5);
+    (void)ramie::with_timeout(0s, [&] { ramie::blocking(ramie::detach_on_cancel, [p = parcel(s, 6)] {}); });
+    ramie::rate_limiter limit(1'000'000, 1);
+    int tries = 0;
+    ramie::retry({.attempts = 3, .first_delay = 1us}, [&] {
+      limit.acquire();
+      if (++tries < 2) throw deliberate();
+    });
+    s.expect(tries >= 2);
+  });
+  s.expect(s.ran == 4);
+}
+
 // The only worker is blocked until somebody else has run, or its patience is at an end.
 inline void blocking(ramie::runtime& rt, scene& s) {
   rt.run([&] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the runtime reported while this object lived, instead of standard error.
+// What the runtime reported while this object lived, instead of standard error; without stalls, of which a slow machine
+// has many.
 #pragma once
 
 #include <mutex>
@@ -15,6 +16,7 @@ class reports {
   reports() {
     all().clear();
     former_ = ramie::set_report_handler([](const ramie::report& r) noexcept {
+      if (r.kind == ramie::report_kind::stalled_worker) return;
       std::lock_guard hold(lock());
       all().push_back(r);
     });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // Go's side of bench/compare, as its users would write it fast: goroutines joined by a WaitGroup, results and messages
-// through channels, range over a channel until it is closed. GOMAXPROCS is the number of workers; the collector runs as
+// through channels, range over a channel until it is closed. A channel of one is also what they use as a semaphore and to
+// notify somebody, both of which the standard library leaves out. GOMAXPROCS is the number of workers; the collector runs as
 // it does by default. Same command line and output as the others, see ../program.hpp.
 package main
 
@@ -56,6 +57,12 @@ var all = []workload{
 	{"parked", 1, parked},
 	{"wake", 2, wake},
 	{"idle", 2, idle},
+	{"sleepers", 2, sleepers},
+	{"mutex", 2, mutexShared},
+	{"mutex-alone", 1, mutexAlone},
+	{"semaphore", 1, semaphoreAlone},
+	{"notify", 2, notifyInTurns},
+	{"once", 1, onceGet},
 }
 
 func fail(why string) {

@@ -97,13 +97,15 @@ func wake(workers int, s sizes) result {
 	return percentiles(late)
 }
 
+func cpuMS() float64 { return float64(C.cpu_ms()) }
+
 func idle(workers int, s sizes) result {
 	never := make(chan int)
 	wg := park(never, s.get("fibers"))
 	time.Sleep(100 * time.Millisecond)
-	before := float64(C.cpu_ms())
+	before := cpuMS()
 	time.Sleep(time.Duration(s.get("ms")) * time.Millisecond)
-	cost := float64(C.cpu_ms()) - before
+	cost := cpuMS() - before
 	close(never)
 	wg.Wait()
 	return result{cost, "ms", nil}

@@ -155,4 +155,29 @@ result sieve(unsigned workers, const sizes& s) {
   return {ns / 1e6, "ms"};
 }
 
+result watch_in_turns(unsigned workers, const sizes& s) {
+  const long rounds = s["rounds"];
+  return ramie::run(with(workers), [=]() -> result {
+    ramie::watch<long> there(-1), back(-1);
+    auto answer = back.subscribe();
+    ramie::nursery n;
+    n.spawn([asked = there.subscribe(), back]() mutable {
+      while (asked.changed()) back.send(*asked.get());
+    });
+    const auto round_trips = [&](long count) {
+      for (long i = 0; i < count; ++i) {
+        there.send(i);
+        require(answer.changed() && *answer.get() == i, "watch");
+      }
+    };
+    round_trips(1'000);
+    const auto start = stopwatch::now();
+    round_trips(rounds);
+    const double ns = ns_each(rounds, start);
+    there.close();
+    n.join();
+    return {ns, "ns"};
+  });
+}
+
 }  // namespace compare

@@ -17,6 +17,18 @@ int main(int argc, char** argv) {
       {"parked", 1, parked},
       {"wake", 2, wake},
       {"idle", 2, idle},
+      {"sleepers", 2, sleepers},
+      {"watch", 2, watch_in_turns},
+#ifdef COMPARE_LOCKS  // by bench/meson.build, if there is what they need
+      {"mutex", 2, mutex_shared},
+      {"mutex-alone", 1, mutex_alone},
+      {"semaphore", 1, semaphore_alone},
+      {"notify", 2, notify_in_turns},
+      {"once", 1, once_get},
+#endif
+#ifdef COMPARE_BLOCKING
+      {"blocking", 1, blocking_call},
+#endif
   };
   return run_program(argc, argv, all);
 }

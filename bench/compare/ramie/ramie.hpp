@@ -17,6 +17,12 @@ inline ramie::options with(unsigned workers) {
   return o;
 }
 
+inline ramie::options with_small_stacks(unsigned workers) {
+  auto o = with(workers);
+  o.stack_size = 16 * 1024;  // as Boost.Fiber's
+  return o;
+}
+
 // fork_join.cpp
 result yields(unsigned workers, const sizes&);
 result spawn_join(unsigned workers, const sizes&);
@@ -29,9 +35,20 @@ result ping_pong(unsigned workers, const sizes&);
 result stream(unsigned workers, const sizes&);
 result ring(unsigned workers, const sizes&);
 result sieve(unsigned workers, const sizes&);
+result watch_in_turns(unsigned workers, const sizes&);
 // waiting.cpp
 result parked(unsigned workers, const sizes&);
 result wake(unsigned workers, const sizes&);
 result idle(unsigned workers, const sizes&);
+// time.cpp
+result sleepers(unsigned workers, const sizes&);
+// locks.cpp
+result mutex_shared(unsigned workers, const sizes&);
+result mutex_alone(unsigned workers, const sizes&);
+result semaphore_alone(unsigned workers, const sizes&);
+result notify_in_turns(unsigned workers, const sizes&);
+result once_get(unsigned workers, const sizes&);
+// blocking.cpp
+result blocking_call(unsigned workers, const sizes&);
 
 }  // namespace compare

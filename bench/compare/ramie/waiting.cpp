@@ -9,12 +9,6 @@ namespace compare {
 using ramie::channel;
 
 namespace {
-ramie::options with_small_stacks(unsigned workers) {
-  auto o = with(workers);
-  o.stack_size = 16 * 1024;  // as Boost.Fiber's
-  return o;
-}
-
 // Spawns fibers that wait for `never`, and returns when all of them do (or are about to).
 void park(ramie::nursery& n, const channel<int>& never, long fibers, std::atomic<long>& inside) {
   for (long i = 0; i < fibers; ++i) {

@@ -2,6 +2,7 @@
 // How a runtime is set up.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -39,6 +40,15 @@ struct options {
 
   // Whether stalled workers are replaced (see workers).
   bool elastic = true;
+
+  // Threads for blocking(), at least 1: started when none is idle. Calls beyond that wait in line. One that has had
+  // nothing to do for the idle time, by the machine's clock, leaves.
+  unsigned max_blocking_threads = 512;
+  std::chrono::nanoseconds blocking_idle_time = std::chrono::seconds(10);
+
+  // Whether a fiber that holds its worker for 100 ms while others are queued is reported (set_report_handler), once
+  // each time: it blocks, or computes for too long. Builds with checks do so anyway, if elastic.
+  bool report_stalls = false;
 
   // Hostile scheduling, for tests.
   std::optional<chaos_mode> chaos;

@@ -60,6 +60,15 @@ struct chaos_stats {
   std::uint64_t retired_workers = 0;   // the same, ended
 };
 
+// The threads of blocking().
+struct blocking_stats {
+  unsigned threads = 0;    // there are now
+  unsigned idle = 0;       // of those, without a call
+  unsigned pending = 0;    // calls that wait for a thread
+  unsigned peak = 0;       // most threads at once
+  std::uint64_t jobs = 0;  // calls that were begun
+};
+
 struct runtime_stats {
   worker_stats total;
   std::vector<worker_stats> workers;  // by worker slot, retired ones included
@@ -72,6 +81,7 @@ struct runtime_stats {
   std::uint64_t frames_made = 0;
   pressure_stats pressure;
   chaos_stats chaos;
+  blocking_stats blocking;
 };
 
 }  // namespace ramie::inline v0

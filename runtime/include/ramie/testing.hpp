@@ -26,8 +26,8 @@ namespace ramie::inline v0::testing {
 // blocked: a test that sleeps for an hour takes no time. It serves one runtime at a time, as `options.clock`, and must
 // outlive it; the runtime's constructor throws usage_error for a second one. It may be advanced by hand, too.
 //
-// It knows of fibers and deadlines only: a fiber that waits for a plain thread, or for anything else outside the
-// runtime, counts as blocked.
+// It knows of fibers, deadlines and blocking() only: while a fiber waits for such a call it stands still, but one that
+// waits for a plain thread, or for anything else outside the runtime, counts as blocked.
 class virtual_clock final : public manual_clock {
  public:
   virtual_clock() : manual_clock(true) {}

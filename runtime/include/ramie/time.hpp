@@ -9,6 +9,13 @@
 #include <ramie/clock.hpp>
 #include <ramie/version.hpp>
 
+namespace ramie::detail {
+
+// Until a time that is yet to come.
+void sleep_on(std::chrono::steady_clock::time_point until);
+
+}  // namespace ramie::detail
+
 namespace ramie::inline v0 {
 
 // Waits until that time, never less; time_point::max() is until cancelled. A time that has passed lets others go first.
@@ -19,14 +26,19 @@ void sleep_until(std::chrono::steady_clock::time_point when);
 // The same for a duration from now; zero and less is a time that has passed.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
-  sleep_until(::ramie::detail::time_after(time));
+  if (time > std::chrono::duration<Rep, Period>::zero()) {
+    ::ramie::detail::sleep_on(::ramie::detail::time_after(time));
+  } else {
+    sleep_until(std::chrono::steady_clock::time_point::min());
+  }
 }
 
-// What an interval does about ticks whose time passed before anybody waited for them.
+// What an interval does about ticks whose time passed before anybody waited for them. The first of them is handed out
+// at once; then
 enum class missed_ticks : std::uint8_t {
-  burst,  // hands them out one after the other, without waiting, until it has caught up
-  delay,  // counts the period from the late tick on
-  skip,   // leaves them out and goes on with the next one of the original rhythm
+  burst,  // so are the others, one after the other, until it has caught up
+  delay,  // the next one is a period from now: the rhythm has moved
+  skip,   // the others are left out: the next one is the next one of the original rhythm
 };
 
 // Ticks at equal distances. Used by one fiber or thread at a time.

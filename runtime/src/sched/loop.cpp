@@ -15,6 +15,7 @@ using platform::stack_block;
 void scheduler::thread_main(worker& w) noexcept {
   set_this_worker(&w);
   platform::anchor_this_thread(w);
+  platform::wake_on_time();
   const platform::alternate_stack for_overflow_reports;
   w.native.note = {};  // a slot may get another thread
   w.active.set(&w.native);

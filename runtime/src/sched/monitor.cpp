@@ -6,7 +6,9 @@
 
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/thread.hpp>
+#include <ramie/runtime/report.hpp>
 
+#include "../task/extras.hpp"
 #include "scheduler.hpp"
 
 namespace ramie::detail {
@@ -72,7 +74,7 @@ bool monitor::tick() noexcept {
   sample(pressure);
   const bool stuck = mark_stalled_workers();
   decide(stuck, anything_queued, pressure);
-  return anybody_active && anything_queued;
+  return (anybody_active && anything_queued) || owes_report_;
 }
 
 void monitor::sample(std::int64_t pressure) noexcept {
@@ -93,12 +95,17 @@ void monitor::sample(std::int64_t pressure) noexcept {
 // A worker that is active and has polled nothing since the last look is stalled until it polls again.
 bool monitor::mark_stalled_workers() noexcept {
   bool any = false;
+  owes_report_ = false;
   for (auto& w : sched_.workers) {
     const auto polls = w->count.polls.get();
     const bool moved = polls != w->polls_at_last_look;
     w->polls_at_last_look = polls;
-    if (moved || w->state.load(std::memory_order_relaxed) != worker_state::active) continue;
+    if (moved || w->state.load(std::memory_order_relaxed) != worker_state::active) {
+      w->looks_stalled = 0;
+      continue;
+    }
     any = true;
+    if (sched_.reports_stalls && watch_stall(*w)) owes_report_ = true;
     if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
       sched_.stalled.fetch_add(1, std::memory_order_acq_rel);
       w->newest.open_to_thieves();
@@ -107,10 +114,22 @@ bool monitor::mark_stalled_workers() noexcept {
   return any;
 }
 
+// True: it is too early to say.
+bool monitor::watch_stall(worker& w) noexcept {
+  const auto looks = ++w.looks_stalled;
+  if (looks != looks_before_stall_report) return looks < looks_before_stall_report;
+  const fiber* const f = w.current.get();
+  if (f == nullptr) return false;  // the scheduler's own code: the machine has kept it from running
+  (void)sched_.frames.count();     // the lock under which the frame was made
+  report_stalled_worker(w.current, *f, looks_before_stall_report * monitor_interval);
+  return false;
+}
+
 void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept {
   if (!anything_queued) return no_work_.add(1);
   if (!anybody_stuck) return not_stuck_.add(1);
   if (pressure <= 0) return nonpositive_.add(1);
+  if (!sched_.elastic) return at_limit_.add(1);  // it only reports
   if (sched_.wake_somebody()) return idle_capacity_.add(1);
   // Somebody who searches, or naps and will, finds it.
   const bool looked_for = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {

@@ -10,6 +10,9 @@
 //       2. light fence                         2. heavy fence
 //       3. load counts: monitor_asleep?        3. look: is anything queued and anybody active?
 //          clear it and wake the monitor          then clear the mark and go on ticking
+//
+// If stalls are reported, it also names the fiber that has held its worker for ten looks, once for each stall, and does
+// not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
 #pragma once
 
 #include <atomic>
@@ -25,6 +28,7 @@
 namespace ramie::detail {
 
 class scheduler;
+class worker;
 
 class monitor {
  public:
@@ -43,6 +47,7 @@ class monitor {
   void sample(std::int64_t pressure) noexcept;
   void decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept;
   [[nodiscard]] bool mark_stalled_workers() noexcept;
+  [[nodiscard]] bool watch_stall(worker& w) noexcept;
   [[nodiscard]] bool sleep_until_needed() noexcept;  // false: stop
 
   scheduler& sched_;
@@ -51,6 +56,7 @@ class monitor {
   platform::thread thread_;  // started by the first wake, under start_mutex_
   platform::mutex start_mutex_;
   bool started_ = false;
+  bool owes_report_ = false;  // a stall has begun that will have to be reported if it lasts
 
   using count = platform::owned<std::uint64_t>;
   count positive_, negative_, streak_, longest_streak_, passes_, promoted_, no_work_, nonpositive_, idle_capacity_,

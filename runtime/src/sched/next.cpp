@@ -13,11 +13,26 @@
 
 namespace ramie::detail {
 
+// Deadlines that have come make fibers runnable, in this worker's own queues.
+void scheduler::look_at_the_time(worker& w, platform::time_point now) noexcept {
+  if (now < w.next_time_look.get()) return;
+  const bool more = deadlines.carry_out(now);
+  w.next_time_look.set(more ? now : now + time_look_interval);
+}
+
+void scheduler::look_at_the_time(worker& w) noexcept {
+  if (deadlines.earliest() != timekeeper::never) look_at_the_time(w, platform::steady_clock::instance().now());
+}
+
 // The poll is one at which a tick ends, or the injection queue has its turn, or both.
 fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   if (w.tempo.tick_ended(polls)) {
-    w.tempo.end_tick(polls, platform::steady_clock::instance().now());
+    const auto now = platform::steady_clock::instance().now();
+    w.tempo.end_tick(polls, now);
     w.lifo_polls.set(0);
+    look_at_the_time(w, now);
+  } else {
+    look_at_the_time(w);
   }
   return w.tempo.global_turn(polls) ? take_from_injection(w) : nullptr;
 }
@@ -26,8 +41,10 @@ fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
 fiber* scheduler::poll_in_vain(worker& w) noexcept {
   w.vain_polls.add(1);
   if (w.vain_polls.get() % budget_per_tick == 0) {
-    w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
+    const auto now = platform::steady_clock::instance().now();
+    w.tempo.restart(w.count.polls.get(), now);
     w.lifo_polls.set(0);
+    look_at_the_time(w, now);
   }
   return take_from_injection(w);
 }
@@ -100,12 +117,14 @@ void scheduler::nap_after_crumbs(worker& w) noexcept {
   w.searching.set(false);
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.count.naps.add(1);
-  (void)w.parker.park_until(platform::steady_clock::instance().now() + nap);
+  const auto rested = platform::steady_clock::instance().now() + nap;
+  (void)w.parker.park_until(std::min(rested, deadlines.earliest()));
 }
 
 fiber* scheduler::worker_next(worker& w) noexcept {
   for (;;) {
     if (w.attention.load(std::memory_order_acquire) != 0 && attend(w)) return nullptr;
+    look_at_the_time(w);
     fiber* f = chaotic ? next_in_chaos(w) : next_local(w);
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
@@ -194,8 +213,15 @@ void scheduler::sleep(worker& w) noexcept {
   if (!needed || !idle.cancel_sleep(w.index)) {
     w.count.times_parked.add(1);
     w.appetite.sleeps();
-    w.parker.park();
-    if (!idle.cancel_sleep(w.index)) w.appetite.called();  // else without a claim (shutdown): count itself out
+    const auto until = deadlines.take_duty();
+    if (until == timekeeper::never) {
+      w.parker.park();
+    } else {
+      (void)w.parker.park_until(until);
+      deadlines.leave_duty(until);
+      w.next_time_look.set({});  // it is time, probably
+    }
+    if (!idle.cancel_sleep(w.index)) w.appetite.called();  // else without a claim (time, shutdown): count itself out
   }
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.join_patience.set(target_global_latency);

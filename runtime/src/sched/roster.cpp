@@ -31,6 +31,13 @@ unsigned checked_workers(const options& wanted) {
   return wanted.workers;
 }
 
+unsigned checked_threads(const options& wanted) {
+  if (wanted.max_blocking_threads == 0) {
+    throw usage_error("ramie: options.max_blocking_threads is 0. blocking() needs at least 1.");
+  }
+  return wanted.max_blocking_threads;
+}
+
 }  // namespace
 
 std::uint8_t checked_stack_class(std::size_t bytes, const char* what) {
@@ -48,6 +55,7 @@ scheduler::scheduler(const options& wanted, director* by)
       default_class(checked_stack_class(wanted.stack_size, "options.stack_size")),
       root_class(checked_stack_class(wanted.root_stack_size, "options.root_stack_size")),
       elastic(wanted.elastic),
+      reports_stalls(platform::debug_checks || wanted.report_stalls),
       chaotic(by != nullptr || wanted.chaos.has_value()),
       directed(by),
       unruly(wanted.chaos.value_or(chaos_mode{})),
@@ -58,8 +66,9 @@ scheduler::scheduler(const options& wanted, director* by)
       stacks(&scheduler::loop_entry),
       root_scope(*this),
       watcher(*this),
-      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr),
-      still(*this, by != nullptr || deadlines.advances_itself()) {
+      deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr, capacity),
+      still(*this, by != nullptr || deadlines.advances_itself()),
+      blocking(checked_threads(wanted), wanted.blocking_idle_time) {
   platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
@@ -74,10 +83,11 @@ scheduler::scheduler(const options& wanted, director* by)
     idle.add_worker();
     idle.announce_sleep(i, false);
   }
-  if (elastic) idle.set_monitor_asleep();
+  if (elastic || wanted.report_stalls) idle.set_monitor_asleep();
 }
 
 scheduler::~scheduler() {
+  blocking.stop();  // waits for calls that were left behind
   // A plain thread may still be signalling for a fiber that has long ended.
   while (outside_in_flight.load(std::memory_order_acquire) != 0) platform::yield_thread();
   watcher.stop();
@@ -264,6 +274,7 @@ runtime_stats scheduler::stats() const {
   watcher.read(all.pressure);
   all.pressure.current = pressure();
   all.pressure.retired_workers = retired_workers.load(std::memory_order_relaxed);
+  all.blocking = blocking.read();
   return all;
 }
 

@@ -82,6 +82,8 @@ void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& recor
   worker& w = static_cast<worker&>(*desk);
   fiber* const f = w.frames.take(w.sched.frames);
   prepare(*f, ops, record, scope, size_class, site);
+  if (record.extras != nullptr) [[unlikely]]
+    announce_extras(*f);
   // What the spawner has found clean is clean for a child of its innermost scope.
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
   platform::annotate::hand_over(f);
@@ -134,6 +136,7 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
   sched.injection.wait_for_room();
   fiber* const f = sched.frames.take_one();
   prepare(*f, ops, record, scope, size_class, site);
+  if (record.extras != nullptr) announce_extras(*f);
   f->seen_epoch.set(0);
   platform::annotate::hand_over(f);
   sched.schedule_outside(*f);

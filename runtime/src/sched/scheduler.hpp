@@ -6,6 +6,7 @@
 //   loop.cpp       running it: stacks, starts, ends, departures
 //   roster.cpp     starting and retiring workers; shutdown
 //   monitor.cpp    noticing stalled workers; pressure
+//   ../blocking    threads for calls that block
 //   ../testing     chaos mode, and who notices that every fiber is blocked
 #pragma once
 
@@ -24,6 +25,7 @@
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/stats.hpp>
 
+#include "../blocking/pool.hpp"
 #include "../testing/stillness.hpp"
 #include "../time/timekeeper.hpp"
 #include "idle_set.hpp"
@@ -136,6 +138,7 @@ class scheduler {
   const std::uint8_t default_class;
   const std::uint8_t root_class;
   const bool elastic;
+  const bool reports_stalls;
   const bool chaotic;
   director* const directed;  // or null
   const chaos_mode unruly;
@@ -164,6 +167,7 @@ class scheduler {
   monitor watcher;
   timekeeper deadlines;
   stillness still;
+  blocking_pool blocking;
 
   platform::atomic<std::uint64_t> retired_workers{0};
 
@@ -171,6 +175,8 @@ class scheduler {
   friend class monitor;
 
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
+  void look_at_the_time(worker& w) noexcept;
+  void look_at_the_time(worker& w, platform::time_point now) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
   [[nodiscard]] fiber* steal_in_chaos(worker& w) noexcept;

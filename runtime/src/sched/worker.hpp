@@ -131,6 +131,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   xorshift whims;  // of chaos: drawn from only when there is something to decide
   chaos_counters mischief;
   platform::owned<platform::time_point> next_way_given{};  // when a join lets unstarted strangers go first again
+  platform::owned<platform::time_point> next_time_look{};  // for deadlines that have come
   platform::owned<platform::nanoseconds> join_patience{target_global_latency};  // and after how long the next time
   shed_to_injection overflow{*this};
 
@@ -143,6 +144,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   // if it is not zero, the way is through the loop, where the owner acts on it.
   platform::atomic<std::uint32_t> attention{0};
   std::uint64_t polls_at_last_look = 0;  // monitor only
+  std::uint32_t looks_stalled = 0;       // the same: in a row
 
   platform::stack_block native;  // the thread's own stack
   platform::thread thread;       // under the scheduler's roster mutex

@@ -23,6 +23,7 @@ fiber_extras& extras_of(fiber_record& record) {
     auto* const fresh = new fiber_extras;
     std::lock_guard hold(names_lock);
     record.extras = fresh;
+    if (fiber* const f = record.frame.load(std::memory_order_relaxed)) f->has_extras.set(true);
   }
   return *record.extras;
 }
@@ -30,6 +31,14 @@ fiber_extras& extras_of(fiber_record& record) {
 // (Appended piece by piece: gcc 12 warns wrongly about operator+ here.)
 void append_place(std::string& text, source_location site) {
   text.append(site.file_name()).append(":").append(std::to_string(site.line()));
+}
+
+std::string describe_as(const fiber& f, const char* name) {
+  std::string all = "fiber #";
+  all.append(std::to_string(f.number));
+  if (*name != 0) all.append(" '").append(name).append("'");
+  append_place(all.append(", spawned at "), f.site.get());
+  return all;
 }
 
 }  // namespace
@@ -52,8 +61,14 @@ void drop_extras(fiber_record& record) noexcept {
   {
     std::lock_guard hold(names_lock);
     gone = std::exchange(record.extras, nullptr);
+    if (fiber* const f = record.frame.load(std::memory_order_relaxed)) f->has_extras.set(false);
   }
   delete gone;
+}
+
+void announce_extras(fiber& f) noexcept {
+  std::lock_guard hold(names_lock);
+  f.has_extras.set(true);
 }
 
 void inherit_locals(const fiber_record& parent, fiber_record& child) {
@@ -72,11 +87,20 @@ const char* name_in(const fiber_record* record) noexcept {
 
 std::string describe(const fiber& f) {
   if (f.is_proxy()) return "a plain thread";
-  std::string all = "fiber #";
-  all.append(std::to_string(f.number));
-  if (const char* const name = name_in(f.record); *name != 0) all.append(" '").append(name).append("'");
-  append_place(all.append(", spawned at "), f.site.get());
-  return all;
+  return describe_as(f, name_in(f.record));
+}
+
+// Its number never changes, its site is read at one go, and its name is there while the lock is held: a fiber with
+// extras takes that before it ends.
+std::string describe_if_at(const platform::owned<fiber*>& place, const fiber& f) {
+  std::string name;
+  {
+    std::lock_guard hold(names_lock);
+    if (place.get() != &f) return {};
+    if (f.has_extras.get()) name = f.record->extras->name;
+  }
+  std::string all = describe_as(f, name.c_str());
+  return place.get() == &f ? all : std::string();
 }
 
 std::string describe_briefly(const fiber_record& record) {

@@ -7,6 +7,7 @@
 
 #include <ramie/detail/fiber_ops.hpp>
 #include <ramie/fiber_local.hpp>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -17,6 +18,13 @@ struct fiber_extras {
 
 // Copies of the inheritable values of `parent`, for a fiber that is about to be spawned. Throws what copying throws.
 void inherit_locals(const fiber_record& parent, fiber_record& child);
+
+// A fiber is about to be spawned with a record that has extras.
+void announce_extras(fiber& f) noexcept;
+
+// describe() for a thread that can't keep the fiber from ending: only if it is what `place` says from beginning to
+// end, else "". The frame must be one that was there when the caller last held the frame pool's lock.
+[[nodiscard]] std::string describe_if_at(const platform::owned<fiber*>& place, const fiber& f);
 
 // The fiber's name, or "".
 [[nodiscard]] const char* name_in(const fiber_record* record) noexcept;

@@ -45,6 +45,9 @@ class alignas(frame_bytes) fiber : public fiber_face {
   std::uint32_t shield_depth = 0;
   // Chaos mode: plus one; under explore: which fiber it is (director.hpp).
   platform::owned<std::uint16_t> last_worker{0};
+  // Its record has extras, and both are there while this is true. Changed under the lock of names: who holds that may
+  // read the name of a fiber that is not its own (extras.hpp).
+  platform::owned<bool> has_extras{false};
 
   [[nodiscard]] bool is_proxy() const noexcept { return home == nullptr; }
   // Of a live fiber. Null: a proxy.

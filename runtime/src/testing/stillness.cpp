@@ -30,11 +30,12 @@ void stillness::unpublish(waiter& node) noexcept {
   cares_.store(on_duty_ || !waiters_.empty(), std::memory_order_seq_cst);
 }
 
-// Again and again: a deadline may wake nobody, and a plain thread that is let go leaves all as still as it was.
+// Again and again: a deadline may wake nobody, and a plain thread that is let go leaves all as still as it was. But not
+// while a fiber waits for a blocking call: when that has ended, the fiber goes on, and whoever sleeps after it looks.
 bool stillness::look() noexcept {
   std::lock_guard hold(mutex_);
   bool any = serve_waiters();
-  while (on_duty_ && sched_.everybody_blocked() && serve_others()) any = true;
+  while (on_duty_ && sched_.everybody_blocked() && !sched_.blocking.anybody_waits() && serve_others()) any = true;
   return any;
 }
 

@@ -21,7 +21,7 @@
 // Nothing else in the runtime knows of this: while nobody cares it costs a load before a worker sleeps.
 //
 // Whom it is for, in this order: wait_all_blocked, first come, first served; then the clock, if it advances by itself;
-// then a director, who is told of a deadlock. One fiber at a time is let go, and nobody after it before all is still
+// then a director, who is told of a deadlock. The latter two not while a fiber waits for a blocking call. One fiber at a time is let go, and nobody after it before all is still
 // again: what it was promised holds for it alone.
 #pragma once
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/time.hpp>
 
+#include <algorithm>
+
 #include <ramie/error.hpp>
 #include <ramie/runtime/wait.hpp>
 #include <ramie/this_fiber.hpp>
@@ -19,7 +21,25 @@ class nothing final : public waitable {
   void unpublish(waiter&) noexcept override {}
 };
 
+using steady = std::chrono::steady_clock;
+
+// The end of time stays the end of time.
+steady::time_point later(steady::time_point t, steady::duration by) noexcept {
+  return by < steady::time_point::max() - t ? t + by : steady::time_point::max();
+}
+
+// The first multiple of the period beyond `passed`.
+steady::duration whole(steady::duration passed, steady::duration period) noexcept {
+  return (passed / period + 1) * period;
+}
+
 }  // namespace
+
+void sleep_on(std::chrono::steady_clock::time_point until) {
+  nothing waited_for;
+  waiter node;
+  (void)fiber_wait_until(waited_for, node, sleeps, until);
+}
 
 }  // namespace ramie::detail
 
@@ -27,9 +47,7 @@ namespace ramie::inline v0 {
 
 void sleep_until(std::chrono::steady_clock::time_point when) {
   if (when <= now()) return yield();
-  detail::nothing waited_for;
-  detail::waiter node;
-  (void)detail::fiber_wait_until(waited_for, node, detail::sleeps, when);
+  detail::sleep_on(when);
 }
 
 interval::interval(std::chrono::steady_clock::duration period, missed_ticks missed)
@@ -37,22 +55,27 @@ interval::interval(std::chrono::steady_clock::duration period, missed_ticks miss
 
 interval::interval(std::chrono::steady_clock::time_point first, std::chrono::steady_clock::duration period,
                    missed_ticks missed)
-    : period_(period), next_(first), missed_(missed) {
+    : period_(period),
+      next_(std::max(first, detail::steady::time_point())),  // now is never before that
+      missed_(missed) {
   if (period <= std::chrono::steady_clock::duration::zero()) {
     throw usage_error("ramie: the period of an interval must be longer than nothing.");
   }
 }
 
+// A tick is late if nobody waited for it when its time came; who waited and was woken late has missed nothing.
 std::chrono::steady_clock::time_point interval::tick() {
-  sleep_until(next_);
   const auto due = next_;
-  const auto late = now() - due;
+  const auto came = now();
+  sleep_until(due);
+  next_ = detail::later(due, period_);
+  if (came <= due) return due;
   switch (missed_) {
-    case missed_ticks::burst: next_ = due + period_; break;
-    case missed_ticks::delay:
-      next_ = due + (late > period_ ? late : std::chrono::steady_clock::duration::zero()) + period_;
+    case missed_ticks::burst: break;
+    case missed_ticks::delay: next_ = detail::time_after(period_); break;
+    case missed_ticks::skip:
+      if (const auto after = now(); next_ <= after) next_ = detail::later(next_, detail::whole(after - next_, period_));
       break;
-    case missed_ticks::skip: next_ = due + (late / period_ + 1) * period_; break;
   }
   return due;
 }
@@ -64,8 +87,8 @@ void interval::reset() noexcept {
 std::chrono::steady_clock::duration deadline::remaining() const noexcept {
   using duration = std::chrono::steady_clock::duration;
   if (when_ == std::chrono::steady_clock::time_point::max()) return duration::max();
-  const auto left = when_ - now();
-  return left > duration::zero() ? left : duration::zero();
+  const auto at = now();
+  return when_ > at ? when_ - at : duration::zero();
 }
 
 }  // namespace ramie::inline v0

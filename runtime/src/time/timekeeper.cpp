@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "timekeeper.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 #include <ramie/clock.hpp>
 #include <ramie/error.hpp>
 #include <ramie/platform/thread.hpp>
@@ -10,10 +14,34 @@
 
 namespace ramie::detail {
 
-timekeeper::timekeeper(platform::virtual_clock* manual)
+namespace {
+
+using tick = std::chrono::milliseconds;
+constexpr std::uint32_t wake_batch = 64;
+constexpr std::uint32_t all = ~0u;
+
+std::uint64_t tick_before(platform::time_point t) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::floor<tick>(t.time_since_epoch()).count());
+}
+std::uint64_t tick_after(platform::time_point t) noexcept {
+  return static_cast<std::uint64_t>(std::chrono::ceil<tick>(t.time_since_epoch()).count());
+}
+platform::time_point time_of(std::uint64_t t) noexcept {
+  if (t == timer_wheel::never) return timekeeper::never;
+  return platform::time_point(tick(static_cast<std::int64_t>(t)));
+}
+platform::time_point later(platform::time_point t, platform::nanoseconds by) noexcept {
+  return t < timekeeper::never - by ? t + by : timekeeper::never;
+}
+
+}  // namespace
+
+timekeeper::timekeeper(platform::virtual_clock* manual, unsigned worker_slots)
     : manual_(manual),
       clock_(manual != nullptr ? static_cast<const platform::clock_source&>(*manual)
-                               : platform::steady_clock::instance()) {
+                               : platform::steady_clock::instance()),
+      slots_(worker_slots),
+      shards_(std::make_unique<shard[]>(worker_slots + 1)) {
   if (manual_ != nullptr && !manual_->subscribe(*this)) {
     throw usage_error("ramie: a virtual_clock serves one runtime at a time. Give each its own.");
   }
@@ -26,135 +54,280 @@ timekeeper::~timekeeper() {
 
 void timekeeper::stop() noexcept {
   {
-    std::lock_guard hold(mutex_);
-    stopping_ = true;
+    std::lock_guard hold(start_mutex_);
+    stopping_.store(true, std::memory_order_release);
   }
-  changed_.notify_all();
+  keeper_.unpark();
   if (thread_.joinable()) thread_.join();
 }
 
+void timekeeper::prepare() {
+  if (manual_ != nullptr || started_.load(std::memory_order_acquire)) [[likely]]
+    return;
+  std::lock_guard hold(start_mutex_);
+  if (started_.load(std::memory_order_relaxed) || stopping_.load(std::memory_order_relaxed)) return;
+  thread_ = platform::start_thread<&timekeeper::run>(*this);
+  started_.store(true, std::memory_order_release);
+}
+
+std::uint16_t timekeeper::shard_of_caller() const noexcept {
+  if (manual_ != nullptr) return 0;  // all in one order
+  const worker* const w = this_worker();
+  return static_cast<std::uint16_t>(w != nullptr && &w->sched.deadlines == this ? w->index : slots_);
+}
+
 void timekeeper::add(deadline_entry& entry) {
-  // By the caller itself: whoever else took it from the heap might not be done when the caller goes on.
-  if (entry.target != nullptr && entry.when <= clock_.now()) {
+  prepare();
+  // By the caller itself: whoever else took it might not be done when the caller goes on.
+  const auto now = clock_.now();
+  if (entry.when <= now) {
     entry.target->cancel({cancel_kind::deadline, {}, entry.where, 0, {}, {}});
     return;
   }
-  std::unique_lock hold(mutex_);
-  if (manual_ == nullptr && !thread_.joinable()) thread_ = platform::start_thread<&timekeeper::run>(*this);
-  heap_.push_back(&entry);
-  put(heap_.size() - 1, entry);
-  sift_up(entry.at);
-  if (manual_ != nullptr) {
-    carry_out_due(hold);
-  } else if (entry.at == 0) {
-    changed_.notify_all();
+  insert(entry, now);
+  if (manual_ != nullptr) carry_out_in_order();  // it may have been advanced meanwhile
+}
+
+void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
+  entry.shard = shard_of_caller();
+  shard& in = shards_[entry.shard];
+  {
+    std::lock_guard hold(in.lock);
+    list(in, entry, now);  // 1
   }
+  if (manual_ != nullptr) return;
+  platform::light_fence();  // 2
+  const auto patience = entry.shard == slots_ ? platform::nanoseconds{0} : keeper_patience;
+  if (later(entry.when, patience) < watch_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3
+}
+
+void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept {
+  if (manual_ != nullptr || entry.when - now < exact_below) {
+    entry.at = deadline_entry::place::heap;
+    in.heap.insert(entry);
+  } else {
+    if (in.wheel.empty()) in.wheel.skip_to(tick_before(now));
+    entry.at = deadline_entry::place::wheel;
+    in.wheel.insert(entry, tick_after(entry.when));
+  }
+  renew_next(in);
+}
+
+void timekeeper::unlist(shard& in, deadline_entry& entry) noexcept {
+  switch (std::exchange(entry.at, deadline_entry::place::nowhere)) {
+    case deadline_entry::place::nowhere: return;
+    case deadline_entry::place::heap: in.heap.remove(entry); break;
+    case deadline_entry::place::wheel: in.wheel.remove(entry); break;
+    case deadline_entry::place::cancelling: timer_list::remove(entry); break;
+  }
+}
+
+void timekeeper::renew_next(shard& of) noexcept {
+  const auto exact = of.heap.empty() ? never : of.heap.first()->when;
+  of.next.store(std::min(exact, time_of(of.wheel.next())), std::memory_order_relaxed);
 }
 
 void timekeeper::remove(deadline_entry& entry) noexcept {
-  std::lock_guard hold(mutex_);
-  const auto at = entry.at;
-  if (at == deadline_entry::none) return;
-  entry.at = deadline_entry::none;
-  deadline_entry& last = *heap_.back();
-  heap_.pop_back();
-  if (&last == &entry) return;
-  put(at, last);
-  sift_up(at);
-  sift_down(last.at);
+  if (entry.shard == deadline_entry::in_none) return;
+  shard& in = shards_[entry.shard];
+  std::lock_guard hold(in.lock);
+  unlist(in, entry);
+  entry.shard = deadline_entry::in_none;
+  if (in.wheel.empty() && in.heap.empty()) in.next.store(never, std::memory_order_relaxed);
 }
 
-void timekeeper::arm(wake_up& entry, waker who) noexcept {
-  {
-    std::lock_guard hold(mutex_);
+void timekeeper::set(wake_up& entry, waker who) noexcept {
+  const bool first = entry.shard == deadline_entry::in_none;
+  const auto now = first ? clock_.now() : never;
+  if (entry.when > now) {
+    entry.who = who;
+    insert(entry, now);
+    if (manual_ != nullptr) carry_out_in_order();  // as in add
+    return;
+  }
+  if (!first) {
+    std::lock_guard hold(shards_[entry.shard].lock);
     entry.who = who;
     if (!entry.rang.load(std::memory_order_relaxed)) return;
   }
+  entry.rang.store(true, std::memory_order_relaxed);
   who.wake();
 }
 
+platform::time_point timekeeper::earliest() const noexcept {
+  auto found = never;
+  if (manual_ != nullptr) return found;
+  for (unsigned i = 0; i < slots_; ++i) found = std::min(found, shards_[i].next.load(std::memory_order_relaxed));
+  return found;
+}
+
+bool timekeeper::carry_out(time_point now) noexcept {
+  if (manual_ != nullptr) return false;
+  std::uint32_t left = overflow_batch;
+  for (unsigned i = 0; i < slots_; ++i) {
+    if (shards_[i].next.load(std::memory_order_relaxed) > now) continue;
+    const auto woken = fire(shards_[i], now, left);
+    if (woken >= left) return true;
+    left -= woken;
+  }
+  return false;
+}
+
+deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
+  auto* found = static_cast<deadline_entry*>(from.heap.first());
+  if (found != nullptr && found->when <= now) {
+    from.heap.remove(*found);
+    return found;
+  }
+  return static_cast<deadline_entry*>(static_cast<exact_node*>(from.wheel.take_due(tick_before(now))));
+}
+
+std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) noexcept {
+  bool cancels = false;
+  std::uint32_t woken = 0;
+  of.looked.store(now, std::memory_order_relaxed);
+  for (bool more = true; more && woken < most;) {
+    waker ready[wake_batch];
+    std::uint32_t count = 0;
+    {
+      std::lock_guard hold(of.lock);
+      while (count < wake_batch) {
+        deadline_entry* const due = take_due(of, now);
+        more = due != nullptr;
+        if (!more) break;
+        if (due->target != nullptr) {
+          due->at = deadline_entry::place::cancelling;
+          of.cancelling.add(*due);
+          cancels = true;
+          continue;
+        }
+        auto& call = static_cast<wake_up&>(*due);
+        call.at = deadline_entry::place::nowhere;
+        ready[count] = call.who;
+        ready[count++].expect();
+        call.rang.store(true, std::memory_order_release);  // pairs with the acquire of its owner, whose it is again
+      }
+      renew_next(of);
+    }
+    for (std::uint32_t i = 0; i < count; ++i) ready[i].wake();
+    woken += count;
+  }
+  if (cancels) {
+    cancels_.store(true, std::memory_order_release);
+    keeper_.unpark();
+  }
+  return woken;
+}
+
+platform::time_point timekeeper::take_duty() noexcept {
+  const auto until = earliest();
+  auto before = duty_until_.load(std::memory_order_relaxed);
+  while (until < before) {
+    if (duty_until_.compare_exchange_weak(before, until, std::memory_order_relaxed)) return until;
+  }
+  return never;
+}
+
+// Somebody may have taken it over meanwhile.
+void timekeeper::leave_duty(time_point until) noexcept {
+  duty_until_.compare_exchange_strong(until, never, std::memory_order_relaxed);
+}
+
+// The keeper -------------------------------------------------------------------------------------------
+
+platform::time_point timekeeper::shard::overdue() const noexcept {
+  const auto due = next.load(std::memory_order_relaxed);
+  return due == never ? never : later(std::max(due, looked.load(std::memory_order_relaxed)), keeper_patience);
+}
+
+platform::time_point timekeeper::patient_earliest() const noexcept {
+  auto found = shards_[slots_].next.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i < slots_; ++i) found = std::min(found, shards_[i].overdue());
+  return found;
+}
+
+// Until when it may sleep.
+platform::time_point timekeeper::watch() noexcept {
+  for (;;) {
+    const auto until = patient_earliest();
+    watch_until_.store(until, std::memory_order_relaxed);  // 1
+    platform::heavy_fence();                               // 2
+    if (patient_earliest() >= until) return until;         // 3
+  }
+}
+
+void timekeeper::run() noexcept {
+  platform::wake_on_time();
+  while (!stopping_.load(std::memory_order_acquire)) {
+    if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();
+    const auto until = watch();
+    if (until == never) {
+      keeper_.park();
+    } else {
+      (void)keeper_.park_until(until);
+    }
+    const auto now = clock_.now();
+    watch_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
+    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, all);
+    for (unsigned i = 0; i < slots_; ++i) {
+      if (shards_[i].overdue() <= now) fire(shards_[i], now, all);
+    }
+  }
+}
+
+void timekeeper::cancel(deadline_entry& entry, std::unique_lock<platform::spin_lock>& hold) noexcept {
+  entry.at = deadline_entry::place::nowhere;
+  cancel_scope& target = *entry.target;
+  const source_location where = entry.where;
+  target.pin();
+  hold.unlock();
+  target.cancel_and_unpin({cancel_kind::deadline, {}, where, 0, {}, {}});
+}
+
+void timekeeper::cancel_all_due() noexcept {
+  for (unsigned i = 0; i <= slots_; ++i) {
+    for (;;) {
+      std::unique_lock hold(shards_[i].lock);
+      timer_node* const due = shards_[i].cancelling.take_first();
+      if (due == nullptr) break;
+      cancel(static_cast<deadline_entry&>(static_cast<exact_node&>(*due)), hold);
+    }
+  }
+}
+
+// Time that is moved by hand ---------------------------------------------------------------------------
+
 void timekeeper::time_passed() noexcept {
-  std::unique_lock hold(mutex_);
-  carry_out_due(hold);
+  carry_out_in_order();
+}
+
+// One after the other, the earliest first.
+void timekeeper::carry_out_in_order() noexcept {
+  shard& all = shards_[0];
+  for (;;) {
+    std::unique_lock hold(all.lock);
+    deadline_entry* const due = take_due(all, clock_.now());
+    renew_next(all);
+    if (due == nullptr) return;
+    if (due->target != nullptr) {
+      cancel(*due, hold);
+      continue;
+    }
+    auto& call = static_cast<wake_up&>(*due);
+    call.at = deadline_entry::place::nowhere;
+    const waker who = call.who;
+    call.rang.store(true, std::memory_order_release);
+    hold.unlock();
+    who.wake();
+  }
 }
 
 bool timekeeper::jump() noexcept {
   if (!advances_itself()) return false;
-  platform::time_point earliest;
-  {
-    std::lock_guard hold(mutex_);
-    if (heap_.empty()) return false;
-    earliest = heap_.front()->when;
-  }
-  manual_->advance_to(earliest);
+  const auto next = shards_[0].next.load(std::memory_order_acquire);
+  if (next == never) return false;
+  manual_->advance_to(next);
   return true;
-}
-
-void timekeeper::run() noexcept {
-  std::unique_lock hold(mutex_);
-  while (!stopping_) {
-    carry_out_due(hold);
-    if (stopping_) return;
-    if (heap_.empty()) {
-      changed_.wait(hold);
-    } else {
-      const auto when = heap_.front()->when;  // the entry may be gone while we wait
-      changed_.wait_until(hold, when);
-    }
-  }
-}
-
-void timekeeper::carry_out_due(std::unique_lock<platform::mutex>& hold) noexcept {
-  while (!heap_.empty() && heap_.front()->when <= clock_.now()) {
-    deadline_entry& due = *heap_.front();
-    due.at = deadline_entry::none;
-    deadline_entry& last = *heap_.back();
-    heap_.pop_back();
-    if (&last != &due) {
-      put(0, last);
-      sift_down(0);
-    }
-    if (due.target == nullptr) {
-      auto& call = static_cast<wake_up&>(due);
-      call.rang.store(true, std::memory_order_release);
-      const waker who = call.who;
-      hold.unlock();
-      who.wake();
-    } else {
-      cancel_scope& target = *due.target;
-      const source_location where = due.where;
-      target.pin();
-      hold.unlock();
-      target.cancel_and_unpin({cancel_kind::deadline, {}, where, 0, {}, {}});
-    }
-    hold.lock();
-  }
-}
-
-void timekeeper::put(std::size_t at, deadline_entry& entry) noexcept {
-  heap_[at] = &entry;
-  entry.at = at;
-}
-
-void timekeeper::sift_up(std::size_t at) noexcept {
-  deadline_entry& moving = *heap_[at];
-  for (std::size_t parent = 0; at != 0 && moving.when < heap_[parent = (at - 1) / 2]->when; at = parent) {
-    put(at, *heap_[parent]);
-  }
-  put(at, moving);
-}
-
-void timekeeper::sift_down(std::size_t at) noexcept {
-  deadline_entry& moving = *heap_[at];
-  for (;;) {
-    std::size_t child = 2 * at + 1;
-    if (child >= heap_.size()) break;
-    if (child + 1 < heap_.size() && heap_[child + 1]->when < heap_[child]->when) ++child;
-    if (moving.when <= heap_[child]->when) break;
-    put(at, *heap_[child]);
-    at = child;
-  }
-  put(at, moving);
 }
 
 void add_deadline(deadline_entry& entry) {

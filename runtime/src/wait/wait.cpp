@@ -102,12 +102,14 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
 class alarm {
  public:
   alarm(scheduler& sched, std::chrono::steady_clock::time_point when) : keeper_(sched.deadlines), entry_(when) {
-    keeper_.add(entry_);
+    keeper_.prepare();
   }
-  ~alarm() { keeper_.remove(entry_); }
+  ~alarm() {
+    if (!rang()) keeper_.remove(entry_);
+  }
   alarm(const alarm&) = delete;
   alarm& operator=(const alarm&) = delete;
-  void set(const waiter& node) noexcept { keeper_.arm(entry_, waker(node)); }
+  void set(const waiter& node) noexcept { keeper_.set(entry_, waker(node)); }
   [[nodiscard]] bool rang() const noexcept { return entry_.rang.load(std::memory_order_acquire); }
 
  private:

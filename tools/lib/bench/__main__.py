@@ -14,6 +14,7 @@ import run
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 RESULTS = os.path.join(TOP, "bench", "results")
+PAGE = os.path.join(TOP, "docs", "performance.md")  # shows the last whole run
 
 
 def positive(text):
@@ -93,6 +94,10 @@ def main():
     write(os.path.join(RESULTS, "latest.md"), report.markdown(found))
     write(os.path.join(RESULTS, "latest.svg"), chart.svg(found))
     chart.png(os.path.join(RESULTS, "latest.svg"))
+    if not a.quick and not a.workload:
+        with open(PAGE, encoding="utf-8") as f:
+            page = f.read()
+        write(PAGE, report.renewed(page, found))
     print("\nbench/results/latest.json, latest.md and latest.svg are written")
     return 0
 

@@ -27,7 +27,7 @@ def take(sample, what):
     return sample["value"] if what is None else sample["extra"][what]
 
 
-def scaled(goal, row, reference, floors):
+def scaled(goal, row, reference, floors, threads):
     """What this machine's floors make of a goal that was told for the reference's."""
     known = lambda run: "median" in floors[run]
     if "rmws" in row and known("switch") and known("rmw"):
@@ -35,14 +35,23 @@ def scaled(goal, row, reference, floors):
         return row["rmws"] * floors["rmw"]["median"] + plain * floors["switch"]["median"] / reference["switch"]
     if "floor" in row and known(row["floor"]["run"]):
         return goal * floors[row["floor"]["run"]]["median"] / row["floor"]["reference"]
+    if "threads" in row and threads is not None:
+        return goal * threads / row["threads"]
     return goal
 
 
-def goals_of(row, workers, reference, floors, quick):
+def goals_of(row, workers, reference, floors, threads, quick):
     if quick and row.get("full_goal"):
         return {}
     told = {g: row[g][str(workers)] for g in ("must", "aim") if str(workers) in row.get(g, {})}
-    return {g: scaled(goal, row, reference, floors) for g, goal in told.items()}
+    return {g: scaled(goal, row, reference, floors, threads) for g, goal in told.items()}
+
+
+def threads_of(cell, row):
+    """The same by plain threads, one worker; or None."""
+    if cell is None or not cell.samples:
+        return None
+    return statistics.median(take(s, row.get("take")) for s in cell.samples)
 
 
 def collect(plan, workloads, cells, a):
@@ -62,6 +71,7 @@ def collect(plan, workloads, cells, a):
         for workers in w["workers"]:
             for row in w["rows"]:
                 found = {}
+                threads = threads_of(by.get((w["name"], 1, "threads")), row)
                 for peer in ALL:
                     cell = by.get((w["name"], workers, peer))
                     if cell is not None:
@@ -72,7 +82,7 @@ def collect(plan, workloads, cells, a):
                     "title": row.get("quick_title", row["title"]) if a.quick else row["title"],
                     "unit": row["unit"],
                     "chart": row.get("chart", True),
-                    **goals_of(row, workers, plan["reference"], floors, a.quick),
+                    **goals_of(row, workers, plan["reference"], floors, threads, a.quick),
                     "found": found,
                 })
     return {"quick": a.quick, "runs": a.runs, "seed": a.seed, "floors": floors, "rows": rows}
@@ -93,6 +103,8 @@ def best_peer(row):
 
 
 def number(v):
+    if v == 0:
+        return "0"
     if v >= 99_950:
         return f"{v / 1000:.0f}k"
     if v >= 99.95:
@@ -109,7 +121,7 @@ def verdict(row):
     ours = row["found"].get("ramie", {}).get("median")
     if ours is None or "must" not in row:
         return " ", ""
-    return ("✓", "32") if ours <= row["aim"] else ("·", "33") if ours <= row["must"] else ("✗", "31")
+    return ("✓", "32") if ours <= row.get("aim", float("-inf")) else ("·", "33") if ours <= row["must"] else ("✗", "31")
 
 
 def cell_text(row, peer):
@@ -201,20 +213,9 @@ def rounds_of(found):
     return rounds + (", small sizes (--quick)" if found["quick"] else "")
 
 
-def markdown(found):
+def table(found):
     peers = shown_peers(found)
-    m = found["machine"]
     text = [
-        "# ramie and its peers",
-        "",
-        f"Written by `tools/bench{' --quick' if found['quick'] else ''}`; {m['date']}, commit {m['commit']}.",
-        f"{machine_line(found)}; {m['compiler']}.",
-        f"{versions_line(found)}.",
-        f"{rounds_of(found)[0].upper()}{rounds_of(found)[1:]} (seed {found['seed']}); lower is better everywhere.",
-        *([f"**{neighbours_line(found)}**"] if neighbours_line(found) else []),
-        "",
-        "![How much longer the others take](latest.svg)",
-        "",
         "| | w | " + " | ".join(ALL[p] for p in peers) + " | ÷ best peer | must | aim | |",
         "|---|---|" + "---:|" * (len(peers) + 3) + "---|",
     ]
@@ -222,7 +223,37 @@ def markdown(found):
         best = fastest(row)
         middle = [f"**{cells[p]}**" if p == best else cells[p] for p in peers]
         text.append("| " + " | ".join([*front, *middle, *back, verdict(row)[0].strip()]) + " |")
-    text += [
+    return text
+
+
+def circumstances(found):
+    m = found["machine"]
+    return [
+        f"Written by `tools/bench{' --quick' if found['quick'] else ''}`; {m['date']}, commit {m['commit']}.",
+        f"{machine_line(found)}; {m['compiler']}.",
+        f"{versions_line(found)}.",
+        f"{rounds_of(found)[0].upper()}{rounds_of(found)[1:]} (seed {found['seed']}); lower is better everywhere.",
+        *([f"**{neighbours_line(found)}**"] if neighbours_line(found) else []),
+    ]
+
+
+def renewed(page, found):
+    """A page whose part between the two marks is this run."""
+    begin, end = "<!-- tools/bench writes from here -->\n", "<!-- to here -->"
+    head, rest = page.split(begin)
+    text = "\n".join([*circumstances(found), "", "![How much longer the others take](../bench/results/latest.svg)", "", *table(found)])
+    return head + begin + text + "\n" + end + rest.split(end)[1]
+
+
+def markdown(found):
+    text = [
+        "# ramie and its peers",
+        "",
+        *circumstances(found),
+        "",
+        "![How much longer the others take](latest.svg)",
+        "",
+        *table(found),
         "",
         "× is a peer's figure over ramie's; ± half the distance of ramie's quartiles; bold the best. w: workers. must and aim "
         "are the project's goals, scaled by the floors of this run: ✓ aim reached, · must reached, ✗ not yet.",

@@ -4,7 +4,7 @@ use crate::{ns_each, on, on_stealing, require, Found, Sizes};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Instant;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -195,5 +195,31 @@ pub fn sieve(workers: usize, s: &Sizes) -> Found {
         let value = start.elapsed().as_nanos() as f64 / 1e6;
         require(last == nth_prime(primes), "sieve");
         Found { value, unit: "ms", extra: vec![] }
+    })
+}
+
+async fn watch_round_trips(there: &watch::Sender<usize>, back: &mut watch::Receiver<usize>, count: usize) {
+    for i in 1..=count {
+        there.send(i).unwrap();
+        back.changed().await.unwrap();
+        require(*back.borrow() == i, "watch");
+    }
+}
+
+pub fn watch_in_turns(workers: usize, s: &Sizes) -> Found {
+    let rounds = s.get("rounds");
+    on(workers, async move {
+        let (there, mut asked) = watch::channel(0);
+        let (answer, mut back) = watch::channel(0);
+        tokio::spawn(async move {
+            while asked.changed().await.is_ok() {
+                let v = *asked.borrow();
+                answer.send(v).unwrap();
+            }
+        });
+        watch_round_trips(&there, &mut back, 1000).await;
+        let start = Instant::now();
+        watch_round_trips(&there, &mut back, rounds).await;
+        Found::ns(ns_each(rounds, start))
     })
 }

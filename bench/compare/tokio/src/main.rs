@@ -6,12 +6,15 @@
 //!   - Tasks are joined by their handles; recursion is boxed, as async recursion has to be.
 //!   - tokio::sync::mpsc where there is one receiver; async-channel, the usual companion, where there are more.
 //!     Neither has a rendezvous: capacity 1 stands in for 0.
+//!   - Locks are tokio::sync's, which may be held across an await: that is what a fiber's lock is compared with.
 //!   - A parked task waits for a oneshot: one receiver each is what Tokio's own channels offer.
 //!
 //! Same command line and output as the others, see ../../program.hpp.
 
 mod channels;
 mod fork_join;
+mod locks;
+mod time;
 mod waiting;
 
 use std::collections::HashMap;
@@ -56,6 +59,14 @@ const ALL: &[(&str, usize, Run)] = &[
     ("parked", 1, waiting::parked),
     ("wake", 2, waiting::wake),
     ("idle", 2, waiting::idle),
+    ("sleepers", 2, time::sleepers),
+    ("watch", 2, channels::watch_in_turns),
+    ("mutex", 2, locks::mutex_shared),
+    ("mutex-alone", 1, locks::mutex_alone),
+    ("semaphore", 1, locks::semaphore_alone),
+    ("notify", 2, locks::notify_in_turns),
+    ("once", 1, locks::once_get),
+    ("blocking", 1, time::blocking_call),
 ];
 
 pub fn fail(why: &str) -> ! {

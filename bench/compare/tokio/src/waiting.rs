@@ -73,7 +73,7 @@ pub fn wake(workers: usize, s: &Sizes) -> Found {
     })
 }
 
-fn cpu_ms() -> f64 {
+pub fn cpu_ms() -> f64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut t) };
     t.tv_sec as f64 * 1e3 + t.tv_nsec as f64 / 1e6

@@ -13,7 +13,7 @@ enum class fault : unsigned char {
   guard_by_mprotect,  // mprotect of a guard
   advice_at_once,     // process_madvise of many ranges: the kernel has no such thing
   big_memory,         // mmap for a pool that has grown large
-  thread,             // a worker, the monitor, the timekeeper
+  thread,             // a worker, the monitor, the timekeeper, one for blocking calls
   signal_stack,       // mmap of a thread's alternate signal stack
   membarrier,         // registering for it
   sleep,              // a futex wait: it returns early

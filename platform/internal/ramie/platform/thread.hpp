@@ -41,6 +41,9 @@ namespace ramie::platform {
 // A thread that calls run(of). Throws std::system_error, std::bad_alloc.
 [[nodiscard]] thread start_thread(void (*run)(void*), void* of);
 
+// The calling thread's timed waits end when they should, not up to 50 µs later, as Linux would like best.
+void wake_on_time() noexcept;
+
 // The same for a member function: start_thread<&monitor::run>(*this).
 template <auto Member, class Object>
 [[nodiscard]] thread start_thread(Object& of) {

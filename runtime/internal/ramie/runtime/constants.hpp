@@ -22,7 +22,7 @@ inline constexpr std::size_t prefetched_resume_bytes = 0;
 inline constexpr std::uint32_t ring_capacity = 256;
 inline constexpr std::size_t global_queue_soft_capacity = 65'536;
 inline constexpr int idle_spin_rounds = 64;
-inline constexpr std::size_t prefetched_stack_bytes = 768;  // what a fiber that waits for a channel has there
+inline constexpr std::size_t prefetched_stack_bytes = 768;   // what a fiber that waits for a channel has there
 inline constexpr std::size_t prefetched_resume_bytes = 128;  // what it reads first when it goes on
 #endif
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
@@ -38,6 +38,11 @@ inline constexpr std::uint32_t max_lifo_polls = 3;    // in a row, while others 
 inline constexpr std::uint32_t max_fresh_polls = 32;  // in a row, of fibers that start before older ones
 inline constexpr std::chrono::nanoseconds longest_join_patience = 64ms;  // see join.hpp
 
+// Time.
+inline constexpr std::chrono::nanoseconds exact_below = 4ms;           // nearer deadlines are kept to the nanosecond
+inline constexpr std::chrono::nanoseconds keeper_patience = 10ms;      // with workers that should look at the time
+inline constexpr std::chrono::nanoseconds time_look_interval = 250us;  // of workers that run fibers
+
 // Adaptive visits to the injection queue.
 inline constexpr std::chrono::nanoseconds target_global_latency = 1ms;
 inline constexpr std::chrono::nanoseconds initial_task_estimate = 50us;
@@ -45,8 +50,8 @@ inline constexpr double ewma_alpha = 0.1;
 inline constexpr std::uint32_t min_global_interval = 8;
 inline constexpr std::uint32_t max_global_interval = 255;
 
-// Thieves that bring home crumbs: fibers that take less time than moving them to another processor does. After enough of
-// them to be sure a worker naps before it searches again: twice as long each time.
+// Thieves that bring home crumbs: fibers that take less time than moving them to another processor does. After enough
+// of them to be sure a worker naps before it searches again: twice as long each time.
 #if defined(RAMIE_MODEL)
 inline constexpr std::uint32_t telling_loot = ~0u;  // never
 #else
@@ -61,6 +66,7 @@ inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;
 inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
+inline constexpr unsigned looks_before_stall_report = 10;          // 100 ms: less is no blocking call worth a word
 inline constexpr unsigned sustained_negative_pressure = 500;       // monitor ticks
 inline constexpr std::chrono::nanoseconds chaos_patience = 300us;  // with workers that do not take a fiber over
 

@@ -5,29 +5,39 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
+#include <cstdint>
 #include <ramie/source_location.hpp>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/runtime/timer_heap.hpp>
 #include <ramie/runtime/wait.hpp>
 
 namespace ramie::detail {
 
 class cancel_scope;
 
-struct deadline_entry {
-  std::chrono::steady_clock::time_point when;
+// Lives with its owner, who alone adds and removes it. In between it is the timekeeper's, under the lock of its shard.
+struct deadline_entry : exact_node {
+  deadline_entry() noexcept = default;
+  deadline_entry(std::chrono::steady_clock::time_point at_time, cancel_scope* scope, source_location site) noexcept
+      : target(scope), where(site) {
+    when = at_time;
+  }
+
+  enum class place : std::uint8_t { nowhere, heap, wheel, cancelling };
+
   cancel_scope* target = nullptr;  // null: the entry is a wake_up
   source_location where{};
-  std::size_t at = none;  // in the timekeeper's heap
+  std::uint16_t shard = in_none;  // the owner's: where it was added
+  place at = place::nowhere;
 
-  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::uint16_t in_none = 0xffff;
 };
 
 struct wake_up : deadline_entry {
   explicit wake_up(std::chrono::steady_clock::time_point at_time) noexcept { when = at_time; }
-  waker who;                           // of the wait, under the timekeeper's lock
-  platform::atomic<bool> rang{false};  // the time has come
+  waker who;                           // of the wait
+  platform::atomic<bool> rang{false};  // the time has come, and the timekeeper is done with the entry
 };
 
 // In the scope's runtime. A time that has passed cancels at once. add throws std::bad_alloc or

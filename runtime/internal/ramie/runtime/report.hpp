@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <string>
 
 #include <ramie/cancel.hpp>
+#include <ramie/platform/atomic.hpp>
 
 namespace ramie::detail {
 
@@ -13,6 +15,9 @@ class fiber;
 void report_swallowed(const fiber& f, const cancel_reason& why) noexcept;
 // `who` as from describe().
 void report_lost_failure(const std::string& who, const std::exception_ptr& failure) noexcept;
+
+// If `f` is still what `place` says.
+void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f, std::chrono::nanoseconds held) noexcept;
 
 // what() of a std::exception, describe() of a `cancelled`, else the fact that it is something else.
 [[nodiscard]] std::string text_of(const std::exception_ptr& failure);

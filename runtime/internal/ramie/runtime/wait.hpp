@@ -99,6 +99,8 @@ class waker {
   waker(fiber* who, std::uint64_t ticket) noexcept : who_(who), ticket_(ticket) {}
   explicit waker(const waiter& node) noexcept : waker(node.who, node.ticket) {}
   void wake() const noexcept;
+  // It will be called soon.
+  void expect() const noexcept { __builtin_prefetch(who_, 1); }
 
  private:
   fiber* who_ = nullptr;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+// Calls that block a thread, made by fibers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/version.hpp>
+
+namespace ramie::detail {
+
+// What blocking() does with f, without knowing what it is.
+void run_blocking(void (*call)(void*), void* data);
+
+class detachable_call {
+ public:
+  virtual ~detachable_call() = default;
+  virtual void call() = 0;
+};
+// Returns when the call has, with `work` as it was; may have taken it for good if it throws `cancelled`.
+void run_detachable(std::unique_ptr<detachable_call>& work);
+
+// Room for what a call returns.
+template <class R>
+class call_result {
+ public:
+  template <class F>
+  void take_from(F& f) {
+    if constexpr (std::is_reference_v<R>) {
+      R&& value = std::invoke(f);
+      value_ = std::addressof(value);
+    } else {
+      value_.emplace(std::invoke(f));
+    }
+  }
+  R give() {
+    if constexpr (std::is_reference_v<R>) {
+      return static_cast<R>(*value_);
+    } else {
+      return std::move(*value_);
+    }
+  }
+
+ private:
+  std::conditional_t<std::is_reference_v<R>, std::remove_reference_t<R>*, std::optional<R>> value_{};
+};
+template <>
+class call_result<void> {
+ public:
+  template <class F>
+  void take_from(F& f) {
+    std::invoke(f);
+  }
+  void give() {}
+};
+
+template <class F, class R>
+class detachable_function final : public detachable_call {
+ public:
+  template <class From>
+  explicit detachable_function(From&& from) : f_(std::forward<From>(from)) {}
+  void call() override { result_.take_from(f_); }
+  R give() { return result_.give(); }
+
+ private:
+  F f_;
+  call_result<R> result_;
+};
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+// Runs f() on a thread of the runtime's blocking pool while the calling fiber waits and its worker runs others; returns
+// what f returns, or throws what it throws. For calls that block or compute for long: files, name lookups, libraries.
+//
+// The pool starts a thread if none is idle, up to options.max_blocking_threads; beyond that calls wait in line. f runs
+// outside of any fiber: there, this_fiber, now() and every operation of ramie behave as on a plain thread, and
+// blocking() just calls its argument, as it does on every plain thread.
+//
+// A cancellation point: throws `cancelled`. A call that is still in line is then taken out and never runs. One that
+// runs is not interrupted: blocking() waits for its end, drops its result, and throws `cancelled`; if f has thrown,
+// that failure is reported (set_report_handler). A call that has ended before the cancellation came counts. Throws
+// std::system_error or std::bad_alloc if there is no thread and none can be started; f has not been called then.
+template <class F>
+auto blocking(F&& f) -> std::invoke_result_t<F&> {
+  ::ramie::detail::call_result<std::invoke_result_t<F&>> result;
+  auto call = [&] { result.take_from(f); };
+  ::ramie::detail::run_blocking([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call);
+  return result.give();
+}
+
+struct detach_on_cancel_t {
+  explicit detach_on_cancel_t() = default;
+};
+inline constexpr detach_on_cancel_t detach_on_cancel{};
+
+// The same for a call that may be left behind: f is moved or copied to the heap first, and if the fiber is cancelled
+// while f runs, blocking() throws `cancelled` at once. f then finishes by itself and is destroyed on its thread; what
+// it returns is dropped, what it throws is reported. It must not use anything that goes with the fiber. The runtime's
+// destructor waits for it.
+template <class F>
+auto blocking(detach_on_cancel_t, F&& f) -> std::invoke_result_t<std::decay_t<F>&> {
+  using function = ::ramie::detail::detachable_function<std::decay_t<F>, std::invoke_result_t<std::decay_t<F>&>>;
+  std::unique_ptr<::ramie::detail::detachable_call> work = std::make_unique<function>(std::forward<F>(f));
+  ::ramie::detail::run_detachable(work);
+  return static_cast<function&>(*work).give();
+}
+
+}  // namespace ramie::inline v0

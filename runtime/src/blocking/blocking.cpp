@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+// blocking(): a fiber's wait for a job of the pool.
+//
+// A job is queued, then running, then ended; who takes it out of the queue, a thread or the fiber that was cancelled,
+// decides whether it ever runs. When it has ended its gate opens: after that, only the fiber has it.
+//
+// A detachable job is on the heap, and fiber and thread part by one exchange: whoever comes second has the job to
+// itself.
+//
+//       fiber, cancelled while it runs          thread, when it has ended
+//       1. parting = left                       1. parting = ended
+//       2. had it ended? then wait for the      2. was it left? then the job is the thread's,
+//          gate, and the job is the fiber's        else the gate opens
+#include <ramie/blocking.hpp>
+
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/runtime/budget.hpp>
+#include <ramie/runtime/gate.hpp>
+#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/report.hpp>
+#include <ramie/runtime/spawn.hpp>
+#include <ramie/runtime/wait.hpp>
+
+#include "../sched/scheduler.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+const wait_reason waits_for_job{"blocking"};
+const wait_reason waits_for_end{"blocking, cancelled"};
+const wait_reason waits_for_thread{"blocking, about to end"};
+
+struct awaited_job : blocking_job {
+  using blocking_job::blocking_job;
+  std::exception_ptr failure;
+};
+
+// Nobody gets the exception of a call whose caller was cancelled: the cancellation goes on.
+void report_dropped(const std::exception_ptr& failure) noexcept {
+  if (failure == nullptr) return;
+  try {
+    fiber* const f = look_around().self;
+    report_lost_failure(f != nullptr ? "a blocking call of " + describe(*f) : "a detached blocking call", failure);
+  } catch (...) {
+    report_lost_failure({}, failure);
+  }
+}
+
+// On the fiber's stack.
+struct borrowed_job final : awaited_job {
+  borrowed_job(void (*f)(void*), void* argument) noexcept : awaited_job(carry_out), call(f), data(argument) {}
+  void (*const call)(void*);
+  void* const data;
+
+  static bool carry_out(blocking_job& self) noexcept {
+    auto& job = static_cast<borrowed_job&>(self);
+    try {
+      job.call(job.data);
+    } catch (...) {
+      job.failure = std::current_exception();
+    }
+    return true;
+  }
+};
+
+// On the heap.
+struct detachable_job final : awaited_job {
+  explicit detachable_job(std::unique_ptr<detachable_call> f) noexcept : awaited_job(carry_out), work(std::move(f)) {}
+  enum party : std::uint8_t { together, ended_first, left_first };
+  std::unique_ptr<detachable_call> work;
+  platform::atomic<std::uint8_t> parting{together};
+
+  static bool carry_out(blocking_job& self) noexcept {
+    auto& job = static_cast<detachable_job&>(self);
+    try {
+      job.work->call();
+    } catch (...) {
+      job.failure = std::current_exception();
+    }
+    // acq_rel, with the exchange in run_detachable: what one did with the job is seen by the one who has it then.
+    if (job.parting.exchange(ended_first, std::memory_order_acq_rel) == together) return true;
+    const std::unique_ptr<detachable_job> mine(&job);
+    report_dropped(job.failure);
+    return false;
+  }
+};
+
+// Where the calling fiber may wait, or null: a plain thread, which calls by itself.
+scheduler* pool_of_caller() {
+  whereabouts at = look_around();
+  if (at.desk == nullptr) return nullptr;
+  if (at.self == nullptr) no_fiber_to_wait();
+  begin_operation(at);
+  return at.desk->runs_in;
+}
+
+// The wait of a job that was submitted. Throws `cancelled`, then `when_cancelled` has been called.
+template <class WhenCancelled>
+void wait_for(awaited_job& job, blocking_pool& pool, WhenCancelled when_cancelled) {
+  const blocking_pool::awaited while_it_runs(pool);
+  try {
+    job.ended.wait(waits_for_job);
+  } catch (...) {
+    if (!pool.take_back(job)) when_cancelled();
+    throw;
+  }
+}
+
+}  // namespace
+
+void run_blocking(void (*call)(void*), void* data) {
+  scheduler* const home = pool_of_caller();
+  if (home == nullptr) return call(data);
+  borrowed_job job(call, data);
+  home->blocking.submit(job);
+  wait_for(job, home->blocking, [&job] {
+    job.ended.wait(waits_for_end, cancellable::no);
+    report_dropped(job.failure);
+  });
+  if (job.failure != nullptr) std::rethrow_exception(std::move(job.failure));
+}
+
+void run_detachable(std::unique_ptr<detachable_call>& work) {
+  scheduler* const home = pool_of_caller();
+  if (home == nullptr) return work->call();
+  auto job = std::make_unique<detachable_job>(std::move(work));
+  home->blocking.submit(*job);
+  wait_for(*job, home->blocking, [&job] {
+    if (job->parting.exchange(detachable_job::left_first, std::memory_order_acq_rel) == detachable_job::together) {
+      (void)job.release();  // the thread's
+      return;
+    }
+    job->ended.wait(waits_for_thread, cancellable::no);
+    report_dropped(job->failure);
+  });
+  work = std::move(job->work);
+  if (job->failure != nullptr) std::rethrow_exception(std::move(job->failure));
+}
+
+}  // namespace ramie::detail

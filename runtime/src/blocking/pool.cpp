@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <ramie/clock.hpp>
+
+namespace ramie::detail {
+
+void job_queue::add(blocking_job& job) noexcept {
+  job.previous_ = last_;
+  job.next_ = nullptr;
+  (last_ != nullptr ? last_->next_ : first_) = &job;
+  last_ = &job;
+  job.queued_ = true;
+  ++size_;
+}
+
+bool job_queue::remove(blocking_job& job) noexcept {
+  if (!std::exchange(job.queued_, false)) return false;
+  (job.previous_ != nullptr ? job.previous_->next_ : first_) = job.next_;
+  (job.next_ != nullptr ? job.next_->previous_ : last_) = job.previous_;
+  --size_;
+  return true;
+}
+
+blocking_job* job_queue::take() noexcept {
+  blocking_job* const job = first_;
+  if (job != nullptr) (void)remove(*job);
+  return job;
+}
+
+void blocking_pool::submit(blocking_job& job) {
+  {
+    std::unique_lock hold(mutex_);
+    if (place(hold, job) == placement::done) return;
+  }
+  start_one_for(job);
+}
+
+// Hands the job to an idle thread, or queues it at the limit. The lock is let go of if that was it: the thread should
+// not wake up only to wait for it.
+blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>& hold, blocking_job& job) noexcept {
+  if (member* const chosen = idle_) {
+    idle_ = chosen->next_idle;
+    --idle_count_;
+    ++jobs_;
+    chosen->given = &job;
+    hold.unlock();
+    chosen->parker.unpark();  // it is there: it waits for this token before it does anything else (P3)
+    return placement::done;
+  }
+  if (threads_ - (starting_ ? 1 : 0) < limit_) return placement::needs_thread;
+  queue_.add(job);
+  return placement::done;
+}
+
+// The job is queued for the thread, or for whoever is through before that has started.
+void blocking_pool::start_one_for(blocking_job& job) {
+  std::lock_guard one_at_a_time(births_);
+  unsigned with_it = 0;
+  {
+    std::unique_lock hold(mutex_);
+    if (place(hold, job) == placement::done) return;
+    with_it = ++threads_;
+    starting_ = true;
+    queue_.add(job);
+  }
+  try {
+    auto fresh = std::make_unique<member>(*this);
+    fresh->handle = platform::start_thread<&member::serve>(*fresh);
+    (void)fresh.release();  // its own until it leaves
+  } catch (...) {
+    std::lock_guard hold(mutex_);
+    starting_ = false;
+    if (--threads_ == 0 && queue_.remove(job)) throw;
+    return;
+  }
+  std::lock_guard hold(mutex_);
+  starting_ = false;
+  peak_ = std::max(peak_, with_it);
+}
+
+bool blocking_pool::take_back(blocking_job& job) noexcept {
+  std::lock_guard hold(mutex_);
+  return queue_.remove(job);
+}
+
+void blocking_pool::serve(member& me) noexcept {
+  blocking_job* done = nullptr;
+  while (blocking_job* const job = next_job(me, done)) done = job->run(*job) ? job : nullptr;
+  if (me.left_before == nullptr) return;
+  me.left_before->handle.join();
+  delete me.left_before;
+}
+
+blocking_job* blocking_pool::next_job(member& me, blocking_job* done) noexcept {
+  blocking_job* next = nullptr;
+  const bool idle = take_or_list(me, next);
+  if (done != nullptr) done->ended.open();
+  return idle ? wait_idle(me) : next;
+}
+
+// True: it is idle now. Else `next` is its next job, or null: it has resigned.
+bool blocking_pool::take_or_list(member& me, blocking_job*& next) noexcept {
+  std::lock_guard hold(mutex_);
+  next = queue_.take();
+  if (next != nullptr) {
+    ++jobs_;
+    return false;
+  }
+  if (stopping_) {
+    resign(me);
+    return false;
+  }
+  me.next_idle = idle_;
+  idle_ = &me;
+  ++idle_count_;
+  return true;
+}
+
+blocking_job* blocking_pool::wait_idle(member& me) noexcept {
+  if (!me.parker.park_until(time_after(idle_time_))) {
+    if (time_is_up(me)) return nullptr;
+    me.parker.park();
+  }
+  if (me.given != nullptr) return std::exchange(me.given, nullptr);
+  std::lock_guard hold(mutex_);
+  resign(me);
+  return nullptr;
+}
+
+// True: it has resigned. False: somebody has unlisted it meanwhile.
+bool blocking_pool::time_is_up(member& me) noexcept {
+  { const std::lock_guard handle_is_there(births_); }
+  std::lock_guard hold(mutex_);
+  for (member** at = &idle_; *at != nullptr; at = &(*at)->next_idle) {
+    if (*at != &me) continue;
+    *at = me.next_idle;
+    --idle_count_;
+    resign(me);
+    return true;
+  }
+  return false;
+}
+
+// In the critical section in which it decides to leave: a job queued after that must not count on it (P2).
+void blocking_pool::resign(member& me) noexcept {
+  me.left_before = std::exchange(left_, &me);
+  if (--threads_ == 0) all_left_.notify_all();
+}
+
+void blocking_pool::stop() noexcept {
+  std::unique_lock hold(mutex_);
+  stopping_ = true;
+  while (member* const sent_away = idle_) {
+    idle_ = sent_away->next_idle;
+    --idle_count_;
+    sent_away->parker.unpark();
+  }
+  all_left_.wait(hold, [this] { return threads_ == 0; });
+  const std::unique_ptr<member> last(std::exchange(left_, nullptr));
+  hold.unlock();
+  if (last != nullptr) last->handle.join();
+}
+
+blocking_stats blocking_pool::read() const noexcept {
+  std::lock_guard hold(mutex_);
+  return {threads_, idle_count_, queue_.size(), peak_, jobs_};
+}
+
+}  // namespace ramie::detail
