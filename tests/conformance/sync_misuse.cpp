@@ -48,6 +48,7 @@ TEST_CASE("builds with checks notice who locks its own lock", "[conformance][syn
             m.lock();
             m.lock_shared();
           });
+          n.join();
         });
       },
       "locks a ramie::shared_mutex that it has alone already");
@@ -68,6 +69,7 @@ TEST_CASE("builds with checks notice who unlocks another's lock", "[conformance]
           m.lock();
           ramie::nursery n;
           n.spawn([&] { m.unlock(); });
+          n.join();
         });
       },
       "unlocks a ramie::mutex that it does not hold. Unlock it where it was locked");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
 #include <support/crew.hpp>
 #include <support/seeds.hpp>
 #include <support/test.hpp>
