@@ -18,7 +18,7 @@ namespace {
 
 using tick = std::chrono::milliseconds;
 constexpr std::uint32_t wake_batch = 64;
-constexpr std::uint32_t all = ~0u;
+constexpr std::uint32_t however_many = ~0u;
 
 std::uint64_t tick_before(platform::time_point t) noexcept {
   return static_cast<std::uint64_t>(std::chrono::floor<tick>(t.time_since_epoch()).count());
@@ -268,9 +268,9 @@ void timekeeper::run() noexcept {
     }
     const auto now = clock_.now();
     watch_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
-    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, all);
+    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, however_many);
     for (unsigned i = 0; i < slots_; ++i) {
-      if (shards_[i].overdue() <= now) fire(shards_[i], now, all);
+      if (shards_[i].overdue() <= now) fire(shards_[i], now, however_many);
     }
   }
 }
