@@ -200,6 +200,7 @@ RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, 
 
 RAMIE_FLATTEN worker* scheduler::leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept {
   worker* const now = depart(w, as, &self, next);
+  platform::annotate::take_over(&self);  // from its waker, who still looked at its scopes after it had woken it
   now->current.set(&self);
   self.word.runnable_to_running();
   return now;
