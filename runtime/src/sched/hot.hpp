@@ -184,8 +184,11 @@ RAMIE_FLATTEN worker* scheduler::depart(worker& w, departure as, fiber* leaver, 
   w.left_fiber.set(leaver);
   platform::stack_block* to = nullptr;
   platform::context resume = nullptr;
-  if (next != nullptr) platform::annotate::take_over(next);  // from its spawner, as in next_plan: it may have been stolen
-  if (next != nullptr && (to = next->stack.get()) != nullptr) [[likely]] {
+  const auto stack_of = [](fiber& f) RAMIE_FLATTEN_LAMBDA {
+    platform::annotate::take_over(&f);  // from its spawner, as in next_plan: it may have been stolen
+    return f.stack.get();
+  };
+  if (next != nullptr && (to = stack_of(*next)) != nullptr) [[likely]] {
     resume = next->resume_point;
     w.count.hand_offs.add(1);
   } else {
