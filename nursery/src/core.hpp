@@ -60,7 +60,7 @@ struct nursery_more {
   arena made;
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
-  deadline_entry deadline;
+  scope_deadline deadline;
 };
 
 struct nursery_core : counted_scope {

@@ -119,7 +119,7 @@ void end_triggers(nursery_core& n) noexcept {
   if (nursery_more* const more = n.has_more()) {
     more->stop_callbacks.clear();
     remove_deadline(more->deadline);
-    more->deadline = {};
+    more->deadline.target = nullptr;
   }
 }
 
@@ -144,6 +144,17 @@ std::exception_ptr first_failure(nursery_core& n) noexcept {
   }
   if (unrecorded != nullptr) n.unrecorded_received.set(true);
   return unrecorded;
+}
+
+// What cancelled the nursery need not be the first one recorded: of two children that fail at once, one may record first
+// and the other cancel first.
+void mark_as_received(nursery_core& n, const std::exception_ptr& failure) noexcept {
+  if (n.unrecorded_failure() == failure) return n.unrecorded_received.set(true);
+  nursery_more* const more = n.has_more();
+  if (more == nullptr) return;
+  std::lock_guard hold(more->mutex);
+  const auto its = [&failure](const recorded_failure& f) { return f.what.what == failure; };
+  if (const auto f = std::ranges::find_if(more->failures, its); f != more->failures.end()) f->received = true;
 }
 
 void report_what_is_left(nursery_more& more) noexcept {
@@ -216,7 +227,7 @@ void end_without_join(nursery_core& n) noexcept {
   n.joined.set(true);  // destructors of what it owns find it closed
   end_triggers(n);
   // The `cancelled` that unwinds the owner carries the failure that caused it.
-  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.cause() != nullptr) (void)first_failure(n);
+  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.cause() != nullptr) mark_as_received(n, n.cause());
 }
 
 [[gnu::noinline]] void end_open(nursery_core& n) noexcept {
@@ -308,7 +319,7 @@ void nursery::cancel_at(std::chrono::steady_clock::time_point when, source_locat
   (void)detail::must_own(*core_, "nursery::cancel_at()");
   auto& entry = core_->need_more().deadline;
   detail::remove_deadline(entry);
-  entry = {when, core_, where};
+  entry.set(when, *core_, where);
   if (when != std::chrono::steady_clock::time_point::max()) detail::add_deadline(entry);
 }
 

@@ -157,6 +157,34 @@ TEST_CASE("a failure that nobody can receive is reported", "[conformance][nurser
   CHECK(reported.taken()[0].who.find("nursery_failing.cpp") != std::string::npos);
 }
 
+// Asked for its text it has been recorded as a failure, but does not cancel its nursery until another has.
+struct slow_to_say final : std::exception {
+  mutable bool asked = false;
+  [[nodiscard]] const char* what() const noexcept override {
+    for (; !asked; asked = ramie::stop_requested()) {
+      const ramie::shield here;
+      ramie::yield();
+    }
+    return "recorded first";
+  }
+};
+
+TEST_CASE("of two failures at once, the one that did not cancel is reported", "[conformance][nursery][failure]") {
+  test::reports reported;
+  const auto text = thrown_by(
+      [] {
+        gate never;
+        nursery n;
+        n.spawn([] { throw slow_to_say(); });
+        n.spawn([] { throw std::runtime_error("cancelled first"); });
+        test::wait_at(never);
+      },
+      1);
+  CHECK(text == "cancelled first");
+  REQUIRE(reported.taken().size() == 1);
+  CHECK(reported.taken()[0].text == "recorded first");
+}
+
 TEST_CASE("the destructor cancels and joins", "[conformance][nursery][failure]") {
   for (const unsigned workers : {1u, 2u}) {
     test::census closures;

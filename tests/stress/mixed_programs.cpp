@@ -172,7 +172,7 @@ TEST_CASE("random programs of everything keep the laws and leave nothing behind"
   under_way now;
   test::watchdog dog(test::sanitized ? 180s : 60s, [&now] { now.describe(); });
   std::array<figures, 9> sums{};
-  this_test.for_each_seed(test::scaled(8, 5), 500, [&](const test::setting& s) {
+  this_test.for_each_seed(test::scaled(16, 5), 500, [&](const test::setting& s) {
     const verdict v = run_one(s, dog, now);
     if (!v.complaints.empty()) {
       std::string text;
