@@ -47,9 +47,9 @@ namespace ramie::detail {
 
 // Now plus a duration; durations beyond what the clock can tell mean never.
 template <class Rep, class Period>
-[[nodiscard]] std::chrono::steady_clock::time_point time_after(std::chrono::duration<Rep, Period> limit) noexcept {
+[[nodiscard]] std::chrono::steady_clock::time_point time_after(
+    std::chrono::duration<Rep, Period> limit, std::chrono::steady_clock::time_point start = now()) noexcept {
   using clock = std::chrono::steady_clock;
-  const auto start = now();
   if (!(limit > std::chrono::duration<Rep, Period>::zero())) return start;
   const std::chrono::duration<double> room = clock::time_point::max() - start;
   if (std::chrono::duration<double>(limit) >= room * 0.999) return clock::time_point::max();

@@ -11,8 +11,8 @@
 
 namespace ramie::detail {
 
-// Until a time that is yet to come.
-void sleep_on(std::chrono::steady_clock::time_point until);
+// Until a time that is yet to come; it is `now`.
+void sleep_on(std::chrono::steady_clock::time_point until, std::chrono::steady_clock::time_point now);
 
 }  // namespace ramie::detail
 
@@ -27,7 +27,8 @@ void sleep_until(std::chrono::steady_clock::time_point when);
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
   if (time > std::chrono::duration<Rep, Period>::zero()) {
-    ::ramie::detail::sleep_on(::ramie::detail::time_after(time));
+    const auto from = now();
+    ::ramie::detail::sleep_on(::ramie::detail::time_after(time, from), from);
   } else {
     sleep_until(std::chrono::steady_clock::time_point::min());
   }

@@ -151,7 +151,11 @@ RAMIE_FLATTEN void scheduler::arrive(platform::thread_anchor* here) noexcept {
       fiber& f = *w.left_fiber.get();
       w.count.enqueued.add(1);
       f.word.running_to_runnable();
-      w.sched.push_in_turn(w, f);
+      if (w.overflow.has_shed.get()) [[unlikely]] {
+        w.sched.push_behind_shed(w, f);
+      } else {
+        w.sched.push_in_turn(w, f);
+      }
       break;
     }
     case departure::step_aside: {

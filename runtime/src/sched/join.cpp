@@ -85,7 +85,7 @@ namespace {
 
 // The joiner goes to the end of the ring. Not part of the loop, which would have no register left.
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* go_to_the_end(worker& w, fiber& joiner, fiber* next) noexcept {
-  return scheduler::leave_and_return(w, departure::yield, joiner, next);
+  return scheduler::leave_and_return(w, departure::step_aside, joiner, next);
 }
 
 // The joiner unwinds, or is in a catch block. What it calls must not see that.

@@ -17,12 +17,23 @@ void shed_to_injection::put(fiber* f) noexcept {
 
 void shed_to_injection::put(fiber* const* items, std::uint32_t count) noexcept {
   from.count.overflows.add(1);
+  has_shed.set(true);
   for (std::uint32_t i = 0; i < count; ++i) platform::annotate::take_over(items[i]);
   from.sched.injection.put(items, count);
 }
 
 void scheduler::schedule_woken(worker& w, fiber& f) noexcept {
   schedule_on(w, f);
+}
+
+// Those that the ring has shed were queued here, too: else one that spawns many and yields in between would spawn all of
+// them before most have had a turn.
+void scheduler::push_behind_shed(worker& w, fiber& f) noexcept {
+  w.overflow.has_shed.set(false);
+  if (chaotic) return push_in_turn(w, f);
+  platform::annotate::take_over(&f);
+  injection.put(&f);
+  signal(&w);
 }
 
 void scheduler::schedule_aside(worker& w, fiber& f) noexcept {

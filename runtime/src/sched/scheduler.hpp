@@ -58,7 +58,8 @@ class scheduler {
   void push_local(worker& w, fiber& f) noexcept;
   void push_in_turn(worker& w, fiber& f) noexcept;    // the same, but in chaos anywhere
   void push_spawned(worker& w, fiber& f) noexcept;    // the same; in chaos the spawner may make way
-  void schedule_aside(worker& w, fiber& f) noexcept;  // a fiber that makes way because its budget is used up
+  void push_behind_shed(worker& w, fiber& f) noexcept;
+  void schedule_aside(worker& w, fiber& f) noexcept;  // a fiber that makes way for those close by
   void schedule_outside(fiber& f) noexcept;           // no worker of ours is calling
 
   // After an entry was published: wake a sleeper and the monitor if they must be.

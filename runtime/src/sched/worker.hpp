@@ -59,8 +59,8 @@ enum class worker_state : std::uint8_t {
 enum class departure : std::uint8_t {
   spare,       // a loop: keep the stack for later
   park,        // commit the fiber's park
-  yield,       // queue the fiber again
-  step_aside,  // the same, but next to its successor if nobody else waits
+  yield,       // queue the fiber again, behind everybody
+  step_aside,  // behind those in its worker's ring; next to its successor if there are none
   native,      // the thread's own stack: nothing
 };
 
@@ -85,6 +85,7 @@ class xorshift {
 // Where a full ring sheds its older half.
 struct shed_to_injection {
   worker& from;
+  platform::owned<bool> has_shed{false};  // since the last yield
   void put(fiber* f) noexcept;
   void put(fiber* const* items, std::uint32_t count) noexcept;
 };

@@ -4,27 +4,16 @@
 #include <algorithm>
 
 #include <ramie/error.hpp>
-#include <ramie/runtime/wait.hpp>
 #include <ramie/this_fiber.hpp>
 
 namespace ramie::detail {
 
 namespace {
 
-const wait_reason sleeps{"sleep"};
-
-// Nothing ever comes but the time.
-class nothing final : public waitable {
- public:
-  bool try_complete(waiter&) override { return false; }
-  bool publish(waiter&) override { return true; }
-  void unpublish(waiter&) noexcept override {}
-};
-
 using steady = std::chrono::steady_clock;
 
 // The end of time stays the end of time.
-steady::time_point later(steady::time_point t, steady::duration by) noexcept {
+steady::time_point moved(steady::time_point t, steady::duration by) noexcept {
   return by < steady::time_point::max() - t ? t + by : steady::time_point::max();
 }
 
@@ -35,19 +24,14 @@ steady::duration whole(steady::duration passed, steady::duration period) noexcep
 
 }  // namespace
 
-void sleep_on(std::chrono::steady_clock::time_point until) {
-  nothing waited_for;
-  waiter node;
-  (void)fiber_wait_until(waited_for, node, sleeps, until);
-}
-
 }  // namespace ramie::detail
 
 namespace ramie::inline v0 {
 
 void sleep_until(std::chrono::steady_clock::time_point when) {
-  if (when <= now()) return yield();
-  detail::sleep_on(when);
+  const auto from = now();
+  if (when <= from) return yield();
+  detail::sleep_on(when, from);
 }
 
 interval::interval(std::chrono::steady_clock::duration period, missed_ticks missed)
@@ -68,13 +52,13 @@ std::chrono::steady_clock::time_point interval::tick() {
   const auto due = next_;
   const auto came = now();
   sleep_until(due);
-  next_ = detail::later(due, period_);
+  next_ = detail::moved(due, period_);
   if (came <= due) return due;
   switch (missed_) {
     case missed_ticks::burst: break;
     case missed_ticks::delay: next_ = detail::time_after(period_); break;
     case missed_ticks::skip:
-      if (const auto after = now(); next_ <= after) next_ = detail::later(next_, detail::whole(after - next_, period_));
+      if (const auto after = now(); next_ <= after) next_ = detail::moved(next_, detail::whole(after - next_, period_));
       break;
   }
   return due;

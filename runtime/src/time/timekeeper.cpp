@@ -76,7 +76,7 @@ std::uint16_t timekeeper::shard_of_caller() const noexcept {
   return static_cast<std::uint16_t>(w != nullptr && &w->sched.deadlines == this ? w->index : slots_);
 }
 
-void timekeeper::add(deadline_entry& entry) {
+void timekeeper::add(scope_deadline& entry) {
   prepare();
   // By the caller itself: whoever else took it might not be done when the caller goes on.
   const auto now = clock_.now();
@@ -102,15 +102,16 @@ void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
 }
 
 void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept {
+  auto next = entry.when;
   if (manual_ != nullptr || entry.when - now < exact_below) {
     entry.at = deadline_entry::place::heap;
     in.heap.insert(entry);
   } else {
     if (in.wheel.empty()) in.wheel.skip_to(tick_before(now));
     entry.at = deadline_entry::place::wheel;
-    in.wheel.insert(entry, tick_after(entry.when));
+    next = time_of(in.wheel.insert(entry, tick_after(entry.when)));
   }
-  renew_next(in);
+  if (next < in.next.load(std::memory_order_relaxed)) in.next.store(next, std::memory_order_relaxed);
 }
 
 void timekeeper::unlist(shard& in, deadline_entry& entry) noexcept {
@@ -136,10 +137,9 @@ void timekeeper::remove(deadline_entry& entry) noexcept {
   if (in.wheel.empty() && in.heap.empty()) in.next.store(never, std::memory_order_relaxed);
 }
 
-void timekeeper::set(wake_up& entry, waker who) noexcept {
+void timekeeper::set(wake_up& entry, waker who, time_point now) noexcept {
   const bool first = entry.shard == deadline_entry::in_none;
-  const auto now = first ? clock_.now() : never;
-  if (entry.when > now) {
+  if (first && entry.when > now) {
     entry.who = who;
     insert(entry, now);
     if (manual_ != nullptr) carry_out_in_order();  // as in add
@@ -179,7 +179,7 @@ deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
     from.heap.remove(*found);
     return found;
   }
-  return static_cast<deadline_entry*>(static_cast<exact_node*>(from.wheel.take_due(tick_before(now))));
+  return static_cast<deadline_entry*>(from.wheel.take_due(tick_before(now)));
 }
 
 std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) noexcept {
@@ -195,7 +195,7 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
         deadline_entry* const due = take_due(of, now);
         more = due != nullptr;
         if (!more) break;
-        if (due->target != nullptr) {
+        if (due->of_scope) {
           due->at = deadline_entry::place::cancelling;
           of.cancelling.add(*due);
           cancels = true;
@@ -204,7 +204,8 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
         auto& call = static_cast<wake_up&>(*due);
         call.at = deadline_entry::place::nowhere;
         ready[count] = call.who;
-        ready[count++].expect();
+        ++count;
+        call.expect();
         call.rang.store(true, std::memory_order_release);  // pairs with the acquire of its owner, whose it is again
       }
       renew_next(of);
@@ -275,7 +276,7 @@ void timekeeper::run() noexcept {
   }
 }
 
-void timekeeper::cancel(deadline_entry& entry, std::unique_lock<platform::spin_lock>& hold) noexcept {
+void timekeeper::cancel(scope_deadline& entry, std::unique_lock<platform::spin_lock>& hold) noexcept {
   entry.at = deadline_entry::place::nowhere;
   cancel_scope& target = *entry.target;
   const source_location where = entry.where;
@@ -290,7 +291,7 @@ void timekeeper::cancel_all_due() noexcept {
       std::unique_lock hold(shards_[i].lock);
       timer_node* const due = shards_[i].cancelling.take_first();
       if (due == nullptr) break;
-      cancel(static_cast<deadline_entry&>(static_cast<exact_node&>(*due)), hold);
+      cancel(static_cast<scope_deadline&>(*due), hold);
     }
   }
 }
@@ -309,8 +310,8 @@ void timekeeper::carry_out_in_order() noexcept {
     deadline_entry* const due = take_due(all, clock_.now());
     renew_next(all);
     if (due == nullptr) return;
-    if (due->target != nullptr) {
-      cancel(*due, hold);
+    if (due->of_scope) {
+      cancel(static_cast<scope_deadline&>(*due), hold);
       continue;
     }
     auto& call = static_cast<wake_up&>(*due);
@@ -330,19 +331,20 @@ bool timekeeper::jump() noexcept {
   return true;
 }
 
-void add_deadline(deadline_entry& entry) {
+void add_deadline(scope_deadline& entry) {
   entry.target->owner_scheduler().deadlines.add(entry);
 }
 
-void remove_deadline(deadline_entry& entry) noexcept {
+void remove_deadline(scope_deadline& entry) noexcept {
   if (entry.target != nullptr) entry.target->owner_scheduler().deadlines.remove(entry);
 }
 
 struct deadline_scope::parts {
   cancel_scope scope;
-  deadline_entry entry;
+  scope_deadline entry;
   explicit parts(std::chrono::steady_clock::time_point when, source_location where)
-      : scope(cancel_scope::role::ordinary, where), entry{when, &scope, where} {
+      : scope(cancel_scope::role::ordinary, where) {
+    entry.set(when, scope, where);
     if (when != std::chrono::steady_clock::time_point::max()) add_deadline(entry);
   }
   ~parts() { remove_deadline(entry); }

@@ -55,12 +55,12 @@ class timekeeper final : platform::clock_listener {
   timekeeper& operator=(const timekeeper&) = delete;
 
   // Any thread. Of a scope; cancels it at once if the time has come. Throws like prepare; the entry is not in then.
-  void add(deadline_entry& entry);
+  void add(scope_deadline& entry);
   void remove(deadline_entry& entry) noexcept;
   // Before a wait with a deadline: throws std::system_error or std::bad_alloc if the keeper can't be started.
   void prepare();
-  // Wakes `who` when the time comes; at once if it has. Again: another `who`.
-  void set(wake_up& entry, waker who) noexcept;
+  // Wakes `who` when the time comes; at once if it has. Again: another `who`. It is `now` or a little later.
+  void set(wake_up& entry, waker who, time_point now) noexcept;
   [[nodiscard]] time_point now() const noexcept { return clock_.now(); }
   void stop() noexcept;
 
@@ -104,7 +104,7 @@ class timekeeper final : platform::clock_listener {
   // Returns how many were woken, about `most` if there are more.
   std::uint32_t fire(shard& of, time_point now, std::uint32_t most) noexcept;
   void cancel_all_due() noexcept;
-  static void cancel(deadline_entry& entry, std::unique_lock<platform::spin_lock>& hold) noexcept;
+  static void cancel(scope_deadline& entry, std::unique_lock<platform::spin_lock>& hold) noexcept;
 
   platform::virtual_clock* const manual_;
   const platform::clock_source& clock_;

@@ -10,6 +10,7 @@
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/this_fiber.hpp>
+#include <ramie/time.hpp>
 
 #include "../sched/hot.hpp"
 #include "wake.hpp"
@@ -28,7 +29,8 @@ fiber& self_on(worker& w) noexcept {
 
 // Gives the node a fresh ticket, marks the fiber as PARKING under it, then publishes: a waker that finds
 // the node finds a fiber it can claim. False: refused, and the fiber is RUNNING again.
-RAMIE_FLATTEN bool enter_parking(fiber& f, waitable& on, waiter& node) {
+template <class On>
+RAMIE_FLATTEN bool enter_parking(fiber& f, On& on, waiter& node) {
   const auto ticket = f.wait_ticket.load(std::memory_order_relaxed) + 1;
   node.who = &f;
   node.outcome = 0;
@@ -59,14 +61,14 @@ RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch
   (void)scheduler::leave_and_return(*w, departure::park, f, next);
 }
 
-// The fiber goes to the back of the queue, if there is anybody to let through. Not a cancellation point.
-RAMIE_FLATTEN void give_way(worker* w, fiber& f) noexcept {
+// The fiber goes to the back of a queue, if there is anybody to let through. Not a cancellation point.
+RAMIE_FLATTEN void give_way(worker* w, fiber& f, departure how) noexcept {
   fiber* const next = w->sched.next_local(*w);
   if (next == nullptr) {
     if (w->attention.load(std::memory_order_relaxed) == 0) return;
     if (w->sched.chaotic) w->sched.yields_in_chaos(f);
   }
-  (void)scheduler::leave_and_return(*w, departure::yield, f, next);
+  (void)scheduler::leave_and_return(*w, how, f, next);
 }
 
 constexpr auto never = std::chrono::steady_clock::time_point::max();
@@ -101,7 +103,8 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
 // Ends a wait when the time has come.
 class alarm {
  public:
-  alarm(scheduler& sched, std::chrono::steady_clock::time_point when) : keeper_(sched.deadlines), entry_(when) {
+  alarm(timekeeper& keeper, std::chrono::steady_clock::time_point when, std::chrono::steady_clock::time_point now)
+      : keeper_(keeper), now_(now), entry_(when) {
     keeper_.prepare();
   }
   ~alarm() {
@@ -109,11 +112,12 @@ class alarm {
   }
   alarm(const alarm&) = delete;
   alarm& operator=(const alarm&) = delete;
-  void set(const waiter& node) noexcept { keeper_.set(entry_, waker(node)); }
+  void set(const waiter& node) noexcept { keeper_.set(entry_, waker(node), now_); }
   [[nodiscard]] bool rang() const noexcept { return entry_.rang.load(std::memory_order_acquire); }
 
  private:
   timekeeper& keeper_;
+  const std::chrono::steady_clock::time_point now_;
   wake_up entry_;
 };
 struct no_alarm {
@@ -137,8 +141,8 @@ constexpr auto fresh_first = [](worker& w) -> fiber* {
 };
 
 // The loop of every wait. `first(w)` names who runs first when the fiber parks, or null.
-template <class First, class Alarm>
-RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, waitable& on, waiter& node, const wait_reason& why,
+template <class On, class First, class Alarm>
+RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, On& on, waiter& node, const wait_reason& why,
                                         cancellable may_cancel, First first, Alarm& clock, bool ask = true) {
   fiber& f = self_on(*w);
   for (;; w = this_worker(), ask = true) {
@@ -186,8 +190,39 @@ wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
     no_alarm none;
     return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none);
   }
-  alarm clock(w->sched, deadline);
+  alarm clock(w->sched.deadlines, deadline, w->sched.deadlines.now());
   return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
+}
+
+namespace {
+
+// Nothing ever comes but the time.
+class nothing final : public waitable {
+ public:
+  bool try_complete(waiter&) override { return false; }
+  bool publish(waiter&) override { return true; }
+  void unpublish(waiter&) noexcept override {}
+};
+
+const wait_reason sleeps{"sleep"};
+
+RAMIE_NOINLINE void sleep_unhurriedly(std::chrono::steady_clock::time_point until) {
+  nothing comes;
+  waiter node;
+  (void)fiber_wait_until(comes, node, sleeps, until);
+}
+
+}  // namespace
+
+// fiber_wait_until for nothing, in one frame: sleepers are many, and what each of them has on its stack is a miss.
+void sleep_on(std::chrono::steady_clock::time_point until, std::chrono::steady_clock::time_point now) {
+  worker* const w = this_worker();
+  if (w == nullptr || w->sched.chaotic || until == never) [[unlikely]]
+    return sleep_unhurriedly(until);
+  nothing comes;
+  waiter node;
+  alarm clock(w->sched.deadlines, until, now);
+  (void)wait_as_fiber(w, comes, node, sleeps, cancellable::yes, fresh_first, clock);
 }
 
 namespace {
@@ -246,7 +281,7 @@ worker_desk& step_aside(worker_desk& desk) noexcept {
 
 void let_others_pass() noexcept {
   worker* const w = this_worker();
-  if (w != nullptr && w->current.get() != nullptr) give_way(w, *w->current.get());
+  if (w != nullptr && w->current.get() != nullptr) give_way(w, *w->current.get(), departure::step_aside);
   platform::yield_thread();
 }
 
@@ -272,7 +307,7 @@ void yield() {
   if (w == nullptr) return std::this_thread::yield();
   detail::fiber& f = detail::self_on(*w);
   detail::throw_if_cancelled(f, w->sched.cancel_epoch.load(std::memory_order_acquire));
-  detail::give_way(w, f);
+  detail::give_way(w, f, detail::departure::yield);
 }
 
 namespace this_fiber {

@@ -17,32 +17,44 @@ namespace ramie::detail {
 class cancel_scope;
 
 // Lives with its owner, who alone adds and removes it. In between it is the timekeeper's, under the lock of its shard.
-struct deadline_entry : exact_node {
-  deadline_entry() noexcept = default;
-  deadline_entry(std::chrono::steady_clock::time_point at_time, cancel_scope* scope, source_location site) noexcept
-      : target(scope), where(site) {
-    when = at_time;
-  }
-
+struct deadline_entry : timer_node {
   enum class place : std::uint8_t { nowhere, heap, wheel, cancelling };
 
-  cancel_scope* target = nullptr;  // null: the entry is a wake_up
-  source_location where{};
-  std::uint16_t shard = in_none;  // the owner's: where it was added
   place at = place::nowhere;
+  bool of_scope = false;               // a scope_deadline, else a wake_up
+  platform::atomic<bool> rang{false};  // a wake_up: the time has come, and the timekeeper is done with the entry
+  std::uint16_t shard = in_none;       // the owner's: where it was added
 
   static constexpr std::uint16_t in_none = 0xffff;
 };
 
-struct wake_up : deadline_entry {
+// On the stack of a fiber that has slept for long, so that a look at it is a miss: one cache line, no more.
+struct alignas(64) wake_up : deadline_entry {
   explicit wake_up(std::chrono::steady_clock::time_point at_time) noexcept { when = at_time; }
-  waker who;                           // of the wait
-  platform::atomic<bool> rang{false};  // the time has come, and the timekeeper is done with the entry
+  waker who;  // of the wait
+  // It will be needed soon, with what is around it on its stack: four lines before and behind, measured.
+  void expect() const noexcept {
+    for (int line = -4; line <= 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(this) + line * 64, 1);
+    who.expect();
+  }
+};
+static_assert(sizeof(wake_up) == 64);
+
+struct scope_deadline : deadline_entry {
+  scope_deadline() noexcept { of_scope = true; }
+  // While it is not in.
+  void set(std::chrono::steady_clock::time_point at_time, cancel_scope& scope, source_location site) noexcept {
+    when = at_time;
+    target = &scope;
+    where = site;
+  }
+  cancel_scope* target = nullptr;
+  source_location where{};
 };
 
 // In the scope's runtime. A time that has passed cancels at once. add throws std::bad_alloc or
 // std::system_error; remove may be called whether the entry is in or not.
-void add_deadline(deadline_entry& entry);
-void remove_deadline(deadline_entry& entry) noexcept;
+void add_deadline(scope_deadline& entry);
+void remove_deadline(scope_deadline& entry) noexcept;
 
 }  // namespace ramie::detail

@@ -17,8 +17,10 @@
 #pragma once
 
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace ramie::detail {
 
@@ -26,8 +28,9 @@ namespace ramie::detail {
 struct timer_node {
   timer_node* next = nullptr;
   timer_node** link = nullptr;  // whatever points to this one; null: in no list
-  const void* ahead = nullptr;  // a node a few steps on, or one that was: only to be fetched
+  timer_node* aside = nullptr;  // in a list: one that is some steps on, or was: only to be fetched
   std::uint64_t tick = 0;
+  std::chrono::steady_clock::time_point when{};  // only timer_heap looks at it
   std::uint8_t level = 0;
 
   [[nodiscard]] bool listed() const noexcept { return link != nullptr; }
@@ -47,16 +50,14 @@ class timer_list {
   void add(timer_node& node) noexcept {
     node.next = first_;
     if (first_ != nullptr) first_->link = &node.next;
-    node.ahead = recent_[stride - 1];
-    for (unsigned i = stride - 1; i > 0; --i) recent_[i] = recent_[i - 1];
-    recent_[0] = &node;
+    node.aside = std::exchange(recent_[added_++ % stride], &node);
     first_ = &node;
     node.link = &first_;
   }
   [[nodiscard]] timer_node* take_first() noexcept {
     timer_node* const node = first_;
     if (node == nullptr) return nullptr;
-    __builtin_prefetch(node->ahead, 1);
+    __builtin_prefetch(node->aside, 1);
     remove(*node);
     return node;
   }
@@ -73,10 +74,11 @@ class timer_list {
   }
 
  private:
-  static constexpr unsigned stride = 7;
+  static constexpr unsigned stride = 16;
 
   timer_node* first_ = nullptr;
-  const void* recent_[stride] = {};  // the last ones that were added
+  unsigned added_ = 0;
+  timer_node* recent_[stride] = {};  // the last ones that were added
 };
 
 class timer_wheel {
@@ -92,11 +94,15 @@ class timer_wheel {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
-  // A tick that has passed is due at once.
-  void insert(timer_node& node, std::uint64_t tick) noexcept {
+  // A tick that has passed is due at once. Returns when somebody has to look because of it: as next() would say if this
+  // were the only one.
+  std::uint64_t insert(timer_node& node, std::uint64_t tick) noexcept {
     node.tick = tick;
     place(node);
     ++count_;
+    if (node.level == at_due) return now_;
+    const unsigned below = slot_bits * node.level;
+    return node.level == at_far ? beyond_all_levels() : tick >> below << below;
   }
 
   // The node is in this wheel. (What is due may still say level 0: its slot is empty, or holds those of another round.)
@@ -184,16 +190,9 @@ class timer_wheel {
 
   // Each goes where it belongs now, perhaps back: so the list is emptied first.
   void sort_in(timer_list& from) noexcept {
-    timer_node* chain = nullptr;
-    while (timer_node* const node = from.take_first()) {
-      node->next = chain;
-      chain = node;
-    }
-    while (chain != nullptr) {
-      timer_node& node = *chain;
-      chain = node.next;
-      place(node);
-    }
+    timer_list all;
+    all.take_all(from);
+    while (timer_node* const node = all.take_first()) place(*node);
   }
 
   [[nodiscard]] event next_event() const noexcept {
@@ -204,9 +203,12 @@ class timer_wheel {
       const std::uint64_t above = now_ >> (shift + slot_bits) << (shift + slot_bits);
       return {above | std::uint64_t{slot} << shift, level, slot};
     }
+    return {far_.empty() ? never : beyond_all_levels(), levels, 0};
+  }
+  // When the far list is sorted in anew.
+  [[nodiscard]] std::uint64_t beyond_all_levels() const noexcept {
     constexpr unsigned all = slot_bits * levels;
-    if (far_.empty()) return {never, levels, 0};
-    return {((now_ >> all) + 1) << all, levels, 0};
+    return ((now_ >> all) + 1) << all;
   }
 
   std::uint64_t now_;
