@@ -18,6 +18,8 @@ namespace ramie::detail {
 struct condition_core {
   atomic<bool> waited_for{false};  // whether somebody is listed
   line waiters;
+  // Whoever has locked the mutex after a waiter let go of it finds that waiter. For others, a hint.
+  [[nodiscard]] bool is_waited_for() const noexcept { return waited_for.load(std::memory_order_acquire); }
 };
 
 // The caller holds `m`, and does when this returns or throws. False: too late.
@@ -47,10 +49,10 @@ class condition_variable {
 
   // Any fiber or thread, with or without the mutex. Never waits; not a cancellation point. Who waits first goes first.
   void notify_one() noexcept {
-    if (core_.waited_for.load(std::memory_order_acquire)) ::ramie::detail::condition_notify(core_, false);
+    if (core_.is_waited_for()) ::ramie::detail::condition_notify(core_, false);
   }
   void notify_all() noexcept {
-    if (core_.waited_for.load(std::memory_order_acquire)) ::ramie::detail::condition_notify(core_, true);
+    if (core_.is_waited_for()) ::ramie::detail::condition_notify(core_, true);
   }
 
   // A cancellation point on every call: throws `cancelled`, with the mutex locked. Locking it again is none.

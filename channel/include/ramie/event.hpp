@@ -12,7 +12,7 @@
 namespace ramie::detail {
 
 struct event_core {
-  atomic<std::uint32_t> word{0};  // channel/src/sync/event.cpp
+  atomic<std::uint32_t> word{0};  // channel/src/sync/event_core.hpp
   line waiters;
 };
 

@@ -13,7 +13,7 @@
 namespace ramie::detail {
 
 struct latch_core {
-  atomic<std::uint64_t> word;  // channel/src/sync/latch.cpp
+  atomic<std::uint64_t> word;  // channel/src/sync/latch_core.hpp
   line waiters;
 };
 
