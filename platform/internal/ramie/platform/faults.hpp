@@ -17,8 +17,10 @@ enum class fault : unsigned char {
   signal_stack,       // mmap of a thread's alternate signal stack
   membarrier,         // registering for it
   sleep,              // a futex wait: it returns early
+  io_uring,           // io_uring_setup: a container forbids it
+  epoll,              // epoll_create1
 };
-inline constexpr unsigned fault_count = 9;
+inline constexpr unsigned fault_count = 11;
 
 }  // namespace ramie::platform
 

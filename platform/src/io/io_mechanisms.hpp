@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+// The mechanisms behind io_backend.hpp, and what they share. Each throws std::system_error if the machine refuses it.
+#pragma once
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <system_error>
+
+#include <ramie/platform/io_backend.hpp>
+
+namespace ramie::platform {
+
+[[nodiscard]] std::unique_ptr<io_backend> make_uring_backend();
+[[nodiscard]] std::unique_ptr<io_backend> make_epoll_backend();
+[[nodiscard]] std::unique_ptr<io_backend> make_poll_backend();
+
+// Closed with its owner, also if the rest of that owner can't be made.
+class descriptor {
+ public:
+  explicit descriptor(int fd, const char* what) : fd_(fd) {
+    if (fd < 0) throw std::system_error(errno, std::system_category(), what);
+  }
+  ~descriptor() { ::close(fd_); }
+  descriptor(const descriptor&) = delete;
+  descriptor& operator=(const descriptor&) = delete;
+  [[nodiscard]] int get() const noexcept { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+// From now, not less; nothing if it has passed.
+struct time_span {
+  std::int64_t seconds, nanoseconds;
+};
+[[nodiscard]] inline time_span time_left(time_point until) noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (until <= now) return {0, 0};
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(until - now);
+  return {seconds.count(), std::chrono::nanoseconds(until - now - seconds).count()};
+}
+
+// What its descriptor must be ready for.
+[[nodiscard]] inline std::uint32_t awaited(const io_operation& op) noexcept {
+  switch (op.code) {
+    case io_code::write:
+    case io_code::write_vector:
+    case io_code::send:
+    case io_code::send_message:
+    case io_code::connect: return POLLOUT;
+    case io_code::ready: return op.flags;
+    default: return POLLIN;
+  }
+}
+
+}  // namespace ramie::platform

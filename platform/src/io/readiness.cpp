@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "readiness.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "io_mechanisms.hpp"
+
+namespace ramie::platform {
+
+namespace {
+
+constexpr std::uint32_t started = 1;  // state: a connect that is under way
+
+std::int32_t outcome(ssize_t returned) noexcept {
+  return returned >= 0 ? static_cast<std::int32_t>(returned) : -errno;
+}
+
+std::int32_t try_connect(io_operation& op) noexcept {
+  if (op.state == started) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::getsockopt(op.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
+    return -error;
+  }
+  if (::connect(op.fd, static_cast<const sockaddr*>(op.memory), op.count) == 0) return 0;
+  if (errno != EINPROGRESS && errno != EINTR) return -errno;  // EAGAIN: of a unix socket whose queue is full
+  op.state = started;
+  return -EAGAIN;
+}
+
+std::int32_t try_ready(const io_operation& op) noexcept {
+  pollfd one{op.fd, static_cast<short>(op.flags), 0};
+  const int n = ::poll(&one, 1, 0);
+  return n == 0 ? -EAGAIN : n < 0 ? -errno : one.revents;
+}
+
+// The system call itself, on a descriptor that does not block.
+std::int32_t attempt_once(io_operation& op) noexcept {
+  const auto flags = static_cast<int>(op.flags);
+  switch (op.code) {
+    case io_code::nothing: return 0;
+    case io_code::read: return outcome(::read(op.fd, op.memory, op.count));
+    case io_code::write: return outcome(::write(op.fd, op.memory, op.count));
+    case io_code::read_vector:
+      return outcome(::readv(op.fd, static_cast<const iovec*>(op.memory), static_cast<int>(op.count)));
+    case io_code::write_vector:
+      return outcome(::writev(op.fd, static_cast<const iovec*>(op.memory), static_cast<int>(op.count)));
+    case io_code::receive: return outcome(::recv(op.fd, op.memory, op.count, flags | MSG_DONTWAIT));
+    case io_code::send: return outcome(::send(op.fd, op.memory, op.count, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    case io_code::receive_message:
+      return outcome(::recvmsg(op.fd, static_cast<msghdr*>(op.memory), flags | MSG_DONTWAIT));
+    case io_code::send_message:
+      return outcome(::sendmsg(op.fd, static_cast<const msghdr*>(op.memory), flags | MSG_DONTWAIT | MSG_NOSIGNAL));
+    case io_code::accept: {
+      socklen_t room = op.count;
+      return outcome(::accept4(op.fd, static_cast<sockaddr*>(op.memory), op.memory != nullptr ? &room : nullptr, flags));
+    }
+    case io_code::connect: return try_connect(op);
+    case io_code::ready: return try_ready(op);
+    case io_code::sync: return -EOPNOTSUPP;
+  }
+  return -EINVAL;
+}
+
+// Regular files are always ready and block all the same.
+bool is_for_threads(const io_operation& op) noexcept {
+  return op.offset >= 0 && op.code <= io_code::write_vector;
+}
+
+std::int32_t attempt(io_operation& op) noexcept {
+  if (is_for_threads(op)) return -EOPNOTSUPP;
+  for (;;) {
+    const std::int32_t result = attempt_once(op);
+    if (result != -EINTR) return result == -EWOULDBLOCK ? -EAGAIN : result;
+  }
+}
+
+void enlist(io_operation*& first, io_operation& op) noexcept {  // oldest first
+  io_operation** last = &first;
+  while (*last != nullptr) last = &(*last)->next;
+  op.next = nullptr;
+  op.link = last;
+  *last = &op;
+}
+
+void delist(io_operation& op) noexcept {
+  *op.link = op.next;
+  if (op.next != nullptr) op.next->link = op.link;
+  op.link = nullptr;
+}
+
+std::uint32_t all_awaited(const io_operation* first) noexcept {
+  std::uint32_t all = 0;
+  for (; first != nullptr; first = first->next) all |= awaited(*first);
+  return all;
+}
+
+}  // namespace
+
+void readiness_backend::submit(io_operation& op) noexcept {
+  op.state = 0;
+  op.link = nullptr;
+  const std::int32_t result = attempt(op);
+  std::lock_guard hold(mutex_);
+  op.result = result != -EAGAIN ? result : list(op);
+  if (op.result != -EAGAIN) done(op);
+}
+
+// -EAGAIN: it waits. Else why it can't.
+std::int32_t readiness_backend::list(io_operation& op) noexcept {
+  const auto index = static_cast<std::size_t>(op.fd);
+  if (op.fd < 0) return -EBADF;
+  if (index >= waiting_.size() && !make_room(index + 1)) return -ENOMEM;
+  enlist(waiting_[index], op);
+  if (const int refused = arm(op.fd)) {
+    delist(op);
+    return -refused;
+  }
+  return -EAGAIN;
+}
+
+bool readiness_backend::make_room(std::size_t descriptors) noexcept {
+  try {
+    waiting_.resize(std::bit_ceil(descriptors));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  for (io_operation*& first : waiting_) {
+    if (first != nullptr) first->link = &first;  // it has moved
+  }
+  return true;
+}
+
+int readiness_backend::arm(std::int32_t fd) noexcept {
+  return source_->arm(fd, all_awaited(waiting_[static_cast<std::size_t>(fd)]));
+}
+
+void readiness_backend::cancel(io_operation& op) noexcept {
+  std::lock_guard hold(mutex_);
+  if (op.link == nullptr) return;  // done
+  delist(op);
+  (void)arm(op.fd);  // for fewer: if that fails, an event comes for nobody
+  op.result = -ECANCELED;
+  done(op);
+}
+
+void readiness_backend::done(io_operation& op) noexcept {
+  op.next = nullptr;
+  *last_done_ = &op;
+  last_done_ = &op.next;
+  if (sleeping_) source_->interrupt();
+}
+
+std::size_t readiness_backend::hand_out(std::span<io_operation*> out) noexcept {
+  std::size_t count = 0;
+  for (; count < out.size() && first_done_ != nullptr; ++count) {
+    out[count] = first_done_;
+    first_done_ = first_done_->next;
+  }
+  if (first_done_ == nullptr) last_done_ = &first_done_;
+  return count;
+}
+
+void readiness_backend::work_off(const readiness_source::event& e) noexcept {
+  const auto index = static_cast<std::size_t>(e.fd);
+  if (index >= waiting_.size()) return;
+  const std::uint32_t happened = e.events & (POLLERR | POLLHUP | POLLNVAL) ? ~0u : e.events;
+  for (io_operation* op = waiting_[index]; op != nullptr;) {
+    io_operation* const following = op->next;
+    if ((awaited(*op) & happened) != 0) {
+      const std::int32_t result = attempt(*op);
+      if (result != -EAGAIN) {
+        delist(*op);
+        op->result = result;
+        done(*op);
+      }
+    }
+    op = following;
+  }
+  if (waiting_[index] == nullptr) return;
+  if (const int refused = arm(e.fd)) {
+    while (io_operation* const op = waiting_[index]) {
+      delist(*op);
+      op->result = -refused;
+      done(*op);
+    }
+  }
+}
+
+void readiness_backend::collect(time_point until) noexcept {
+  readiness_source::event events[events_at_once];
+  const std::size_t count = source_->collect(events, until);
+  std::lock_guard hold(mutex_);
+  for (std::size_t i = 0; i < count; ++i) work_off(events[i]);
+}
+
+std::size_t readiness_backend::poll(std::span<io_operation*> out) noexcept {
+  collect(time_point::min());
+  std::lock_guard hold(mutex_);
+  return hand_out(out);
+}
+
+std::size_t readiness_backend::wait(std::span<io_operation*> out, time_point until) noexcept {
+  {
+    std::lock_guard hold(mutex_);
+    if (const std::size_t count = hand_out(out); count != 0 || std::exchange(woken_, false)) return count;
+    sleeping_ = true;
+  }
+  collect(until);
+  std::lock_guard hold(mutex_);
+  sleeping_ = woken_ = false;
+  return hand_out(out);
+}
+
+void readiness_backend::wake() noexcept {
+  std::lock_guard hold(mutex_);
+  woken_ = true;
+  if (sleeping_) source_->interrupt();
+}
+
+}  // namespace ramie::platform

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSL-1.0
+// Completions for systems that only tell when a descriptor is ready. An operation is tried at once; if it would block, it
+// is listed with its descriptor, and tried again when that is ready.
+//
+// Invariants, all under the lock
+//   R1  An operation is in one place: nowhere (its submitter tries it), in the list of its descriptor, or in the list of
+//       what is done.
+//   R2  If the list of a descriptor is not empty, what they wait for is armed, or an event of it has been collected and
+//       is about to be worked off. Arming is level triggered, and comes after listing: readiness in between is not
+//       missed.
+//   R3  Whoever puts something into the done list while somebody sleeps in wait() wakes it.
+//
+// Descriptors are non-blocking (O_NONBLOCK).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ramie/platform/io_backend.hpp>
+#include <ramie/platform/thread.hpp>
+
+namespace ramie::platform {
+
+// What differs between epoll and poll.
+class readiness_source {
+ public:
+  struct event {
+    std::int32_t fd;
+    std::uint32_t events;  // POLLIN, POLLOUT, POLLERR, POLLHUP
+  };
+
+  virtual ~readiness_source() = default;
+  // From now on `events` of the descriptor are waited for, once; 0: none. Returns 0 or an errno.
+  [[nodiscard]] virtual int arm(std::int32_t fd, std::uint32_t events) noexcept = 0;
+  // What is ready; sleeps until then if `until` says so (time_point::min(): not at all). Without the lock.
+  [[nodiscard]] virtual std::size_t collect(std::span<event> out, time_point until) noexcept = 0;
+  // Ends the collect() of this moment, or the next one.
+  virtual void interrupt() noexcept = 0;
+  [[nodiscard]] virtual io_mechanism mechanism() const noexcept = 0;
+};
+
+class readiness_backend final : public io_backend {
+ public:
+  explicit readiness_backend(std::unique_ptr<readiness_source> source) noexcept : source_(std::move(source)) {}
+
+  [[nodiscard]] io_mechanism mechanism() const noexcept override { return source_->mechanism(); }
+  [[nodiscard]] bool wants_non_blocking() const noexcept override { return true; }
+  void submit(io_operation& op) noexcept override;
+  void cancel(io_operation& op) noexcept override;
+  void flush() noexcept override {}
+  [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override;
+  [[nodiscard]] std::size_t wait(std::span<io_operation*> out, time_point until) noexcept override;
+  void wake() noexcept override;
+
+ private:
+  static constexpr std::size_t events_at_once = 256;
+
+  [[nodiscard]] std::int32_t list(io_operation& op) noexcept;
+  [[nodiscard]] bool make_room(std::size_t descriptors) noexcept;
+  [[nodiscard]] int arm(std::int32_t fd) noexcept;
+  void work_off(const readiness_source::event& e) noexcept;
+  void collect(time_point until) noexcept;
+  void done(io_operation& op) noexcept;
+  [[nodiscard]] std::size_t hand_out(std::span<io_operation*> out) noexcept;
+
+  const std::unique_ptr<readiness_source> source_;
+  mutex mutex_;
+  std::vector<io_operation*> waiting_;  // by descriptor
+  io_operation* first_done_ = nullptr;
+  io_operation** last_done_ = &first_done_;
+  bool sleeping_ = false;
+  bool woken_ = false;
+};
+
+}  // namespace ramie::platform
