@@ -210,7 +210,7 @@ TEST_CASE("power series flow through deep graphs of channels", "[conformance][go
 }
 
 TEST_CASE("a chain and a ring of a thousand", "[conformance][go]") {
-  const int length = test::scaled(1'000, 300), laps = 5;
+  const int length = test::scaled(1'000, 100), laps = 5;
   for (const unsigned workers : {1u, 2u, 4u}) {
     int through_chain = 0, round_ring = 0;
     ramie::run(with_workers(workers), [&] {

@@ -382,7 +382,7 @@ TEST_CASE("a new process that is refused what it needs first", "[.][faults-of-a-
   }
   CHECK_FALSE(first_wait_fails(0));
   for (long k = 1; k < 70; ++k) run_once({"tree", p::tree}, no_memory, k, k % 2 == 0);
-  CHECK(fail_each({"deeper", p::deeper}, no_memory).noticed > 20);
+  CHECK(fail_each({"deeper", p::deeper}, no_memory, 1).noticed > 20);
   for (const program& each : catalogue) run_once(each, no_memory, never, false);
   CHECK_FALSE(ramie::platform::detail::membarrier_granted);
   CHECK(faults::asked(fault::membarrier) == 1);

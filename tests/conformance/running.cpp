@@ -10,6 +10,8 @@
 #include <support/crew.hpp>
 #include <support/test.hpp>
 
+#include <ramie/runtime/constants.hpp>
+
 namespace conformance_running {
 
 using test::crew;
@@ -98,7 +100,7 @@ TEST_CASE("an unstarted fiber holds no stack", "[conformance][scale]") {
   auto o = with_workers(1);
   o.elastic = false;
   ramie::runtime rt(o);
-  const int count = test::scaled(1'000'000, 5'000);
+  const int count = test::scaled(1'000'000, 1'000);
   std::size_t grown = 0;
   std::uint64_t slots = 0;
   rt.run([&] {
@@ -162,6 +164,27 @@ TEST_CASE("yield goes round", "[conformance][fairness]") {
     }
   });
   CHECK(order.entries() == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("who spawns many and yields in between does not run ahead of them", "[conformance][fairness]") {
+  constexpr int burst = 700;
+  constexpr auto max_batch = ramie::detail::max_global_batch;
+  int started = 0;
+  std::vector<int> seen;
+  auto alone = with_workers(1);
+  alone.elastic = false;
+  ramie::run(alone, [&] {
+    ramie::nursery n;
+    for (int i = 1; i <= 4 * burst; ++i) {
+      n.spawn([&started] { ++started; });
+      if (i % burst != 0) continue;
+      ramie::yield();
+      seen.push_back(started);
+    }
+  });
+  // But for those that were taken from the injection queue together and not all run when its last one had its turn.
+  REQUIRE(seen.size() == 4);
+  for (int i = 0; i < 4; ++i) CHECK(seen[static_cast<std::size_t>(i)] > (i + 1) * burst - static_cast<int>(max_batch));
 }
 
 // A pair that keeps waking each other through the LIFO slot must not starve the ring, and a busy local

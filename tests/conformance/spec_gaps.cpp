@@ -298,7 +298,7 @@ TEST_CASE("what was spawned last goes first when its spawner waits, but not for 
       n.join();
     }
     ramie::channel<int> done(0);
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < test::scaled(10, 3); ++round) {
       int before_stranger = 0;
       bool stranger_ran = false;
       ramie::nursery n;

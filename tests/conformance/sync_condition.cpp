@@ -20,15 +20,10 @@ using test::as_fiber;
 using test::fate;
 using test::findings;
 using test::for_all_workers;
+using test::is_free;
+using test::let_wait;
 using test::tell_fate;
 using test::together;
-
-// Whoever catches it must hold the mutex.
-bool locked_by_somebody(mutex& m) {
-  if (!m.try_lock()) return true;
-  m.unlock();
-  return false;
-}
 
 TEST_CASE("a queue under a mutex with two condition variables loses nothing", "[conformance][sync][condition]") {
   const int each = test::scaled(2'000, 200);
@@ -104,7 +99,7 @@ TEST_CASE("a wait on a condition that is cancelled has the mutex when it throws"
         try {
           c.wait(lock, [] { return false; });
         } catch (const ramie::cancelled&) {
-          held = lock.owns_lock() && locked_by_somebody(m);
+          held = lock.owns_lock() && !is_free(m);
           throw;
         }
       });
@@ -118,8 +113,7 @@ TEST_CASE("a wait on a condition that is cancelled has the mutex when it throws"
         m.unlock();
       }
       n.join();
-      found.expect(held && m.try_lock());
-      m.unlock();
+      found.expect(held && is_free(m));
     });
     CHECK(found.wrong() == "");
   });
@@ -136,10 +130,8 @@ TEST_CASE("a cancelled waiter takes no notification with it", "[conformance][syn
       std::unique_lock lock(m);
       return c.wait(lock), true;
     };
-    tell_fate(goes, first, wait);
-    ramie::yield();
-    tell_fate(stays, second, wait);
-    ramie::yield();
+    let_wait(goes, first, wait);
+    let_wait(stays, second, wait);
     goes.cancel();
     c.notify_one();  // the first is awake already
     goes.join();
@@ -154,11 +146,10 @@ TEST_CASE("who has been notified is not cancelled away", "[conformance][sync][co
     condition_variable c;
     fate notified = fate::running;
     nursery n;
-    tell_fate(n, notified, [&] {
+    let_wait(n, notified, [&] {
       std::unique_lock lock(m);
       return c.wait(lock), true;
     });
-    ramie::yield();
     c.notify_one();
     n.cancel();
     n.join();

@@ -22,7 +22,7 @@ using test::as_thread_and_fiber;
 using test::fate;
 using test::findings;
 using test::for_all_workers;
-using test::tell_fate;
+using test::let_wait;
 using test::together;
 
 constinit once_flag constant_flag;
@@ -30,7 +30,7 @@ constinit once_cell<std::string> constant_cell;
 
 TEST_CASE("what is called once is called once, and seen by all", "[conformance][sync][once]") {
   for_all_workers([](unsigned workers) {
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < test::scaled(50, 10); ++round) {
       once_flag flag;
       int value = 0;
       std::atomic<int> calls{0}, wrong{0};
@@ -101,10 +101,8 @@ TEST_CASE("an initialiser that is cancelled lets the next one try", "[conformanc
     fate first = fate::running, waits = fate::running;
     nursery n;
     nursery goes;
-    tell_fate(goes, first, [&] { return cell.get_or_init([&] { return never.wait(), 1; }) == 1; });
-    ramie::yield();
-    tell_fate(n, waits, [&] { return cell.get_or_init([] { return 2; }) == 2; });
-    ramie::yield();
+    let_wait(goes, first, [&] { return cell.get_or_init([&] { return never.wait(), 1; }) == 1; });
+    let_wait(n, waits, [&] { return cell.get_or_init([] { return 2; }) == 2; });
     found.expect(first == fate::running && waits == fate::running && cell.get() == nullptr);
     goes.cancel();
     goes.join();
@@ -121,7 +119,7 @@ TEST_CASE("a cancelled wait for an initialiser leaves it alone, and its turn to 
     fate first = fate::running, cut = fate::running, third = fate::running;
     nursery n;
     nursery goes;
-    tell_fate(n, first, [&] {
+    let_wait(n, first, [&] {
       try {
         call_once(flag, [&] {
           go.wait();
@@ -131,12 +129,9 @@ TEST_CASE("a cancelled wait for an initialiser leaves it alone, and its turn to 
       }
       return true;
     });
-    ramie::yield();
-    tell_fate(goes, cut, [&] { return call_once(flag, [] {}), true; });
-    ramie::yield();
+    let_wait(goes, cut, [&] { return call_once(flag, [] {}), true; });
     bool called = false;
-    tell_fate(n, third, [&] { return call_once(flag, [&] { called = true; }), true; });
-    ramie::yield();
+    let_wait(n, third, [&] { return call_once(flag, [&] { called = true; }), true; });
     goes.cancel();
     goes.join();
     go.set();

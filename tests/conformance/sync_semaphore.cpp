@@ -17,7 +17,7 @@ using test::as_thread_and_fiber;
 using test::fate;
 using test::findings;
 using test::for_all_workers;
-using test::tell_fate;
+using test::let_wait;
 using test::together;
 
 constinit semaphore constant_initialised(1);
@@ -89,12 +89,9 @@ TEST_CASE("a waiter that goes leaves its permits, and its place, to the others",
     fate cut = fate::running, late = fate::running, third = fate::running;
     nursery n;
     nursery goes;
-    tell_fate(goes, cut, [&] { return s.acquire(5), true; });
-    ramie::yield();
-    tell_fate(n, late, [&] { return s.try_acquire_for(1s, 4); });
-    ramie::yield();
-    tell_fate(n, third, [&] { return s.acquire(2), true; });
-    ramie::yield();
+    let_wait(goes, cut, [&] { return s.acquire(5), true; });
+    let_wait(n, late, [&] { return s.try_acquire_for(1s, 4); });
+    let_wait(n, third, [&] { return s.acquire(2), true; });
     s.release(2);
     goes.cancel();
     goes.join();
@@ -111,10 +108,8 @@ TEST_CASE("who was handed a permit is neither cancelled nor too late", "[conform
     semaphore s(0);
     fate cancelled_late = fate::running, timed = fate::running;
     nursery n;
-    tell_fate(n, cancelled_late, [&] { return s.acquire(), true; });
-    ramie::yield();
-    tell_fate(n, timed, [&] { return s.try_acquire_for(1s); });
-    ramie::yield();
+    let_wait(n, cancelled_late, [&] { return s.acquire(), true; });
+    let_wait(n, timed, [&] { return s.try_acquire_for(1s); });
     s.release(2);
     clock.advance(2s);
     n.cancel();

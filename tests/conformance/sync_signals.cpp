@@ -22,6 +22,7 @@ using test::as_thread_and_fiber;
 using test::fate;
 using test::findings;
 using test::for_all_workers;
+using test::let_wait;
 using test::tell_fate;
 using test::together;
 
@@ -75,22 +76,19 @@ TEST_CASE("a waiter that goes takes no notification with it", "[conformance][syn
     fate cut = fate::running, late = fate::running, notified = fate::running;
     nursery home;
     nursery goes;
-    tell_fate(home, late, [&] { return n.wait_for(1s); });
-    ramie::yield();
+    let_wait(home, late, [&] { return n.wait_for(1s); });
     clock.advance(2s);
     n.notify_one();  // it is awake already: stored
     home.join();
     found.expect(late == fate::failed || late == fate::done);
     found.expect((late == fate::failed) == n.try_wait());
-    tell_fate(goes, cut, [&] { return n.wait(), true; });
-    ramie::yield();
+    let_wait(goes, cut, [&] { return n.wait(), true; });
     goes.cancel();
     n.notify_one();
     goes.join();
     found.expect(cut == fate::cut_short ? n.try_wait() : !n.try_wait());
     nursery last;
-    tell_fate(last, notified, [&] { return n.wait(), true; });
-    ramie::yield();
+    let_wait(last, notified, [&] { return n.wait(), true; });
     n.notify_one();
     last.cancel();
     last.join();
@@ -267,12 +265,10 @@ TEST_CASE("a party that is cancelled has not come", "[conformance][sync][barrier
     fate cut = fate::running, stays = fate::running;
     nursery n;
     nursery goes;
-    tell_fate(goes, cut, [&] { return b.wait(), true; });
-    ramie::yield();
+    let_wait(goes, cut, [&] { return b.wait(), true; });
     goes.cancel();
     goes.join();
-    tell_fate(n, stays, [&] { return !b.wait(); });
-    ramie::yield();
+    let_wait(n, stays, [&] { return !b.wait(); });
     found.expect(cut == fate::cut_short && stays == fate::running && b.generation() == 0);
     found.expect(b.wait());  // the last one leads
     n.join();
@@ -285,8 +281,7 @@ TEST_CASE("who has met the others is not cancelled away", "[conformance][sync][b
     barrier b(2);
     fate met = fate::running;
     nursery n;
-    tell_fate(n, met, [&] { return !b.wait(); });
-    ramie::yield();
+    let_wait(n, met, [&] { return !b.wait(); });
     found.expect(b.wait());
     n.cancel();
     n.join();

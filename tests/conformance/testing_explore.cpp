@@ -58,7 +58,7 @@ explore_report must_find(const program& bug, unsigned within) {
   return last;
 }
 
-void must_pass(const program& correct, unsigned schedules = 300) {
+void must_pass(const program& correct, unsigned schedules = static_cast<unsigned>(test::scaled(300, 40))) {
   for (const auto how : {strategy::random_walk, strategy::pct}) {
     const auto report = explore(asking(schedules, how), correct);
     INFO(report.failure << " seed " << report.seed);

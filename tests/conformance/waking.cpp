@@ -124,7 +124,7 @@ TEST_CASE("a worker that naps after crumbs comes back when it is needed", "[conf
   std::atomic<int> met{0};
   rt.run([&] {
     for (int round = 0; round < rounds; ++round) {
-      for (int batch = 0; batch < 200; ++batch) {
+      for (int batch = 0; batch < (test::sanitized ? 40 : 200); ++batch) {
         crew crumbs(rt);
         for (int i = 0; i < 16; ++i) crumbs.spawn([] {});
         crumbs.join();

@@ -17,25 +17,32 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolve()
 CXX = os.environ.get("CXX", "g++").split()
 PAGES = ["README.md", "docs/channels.md", "docs/nurseries.md", "docs/sync.md", "docs/testing.md", "docs/time-and-blocking.md"]
+OPTIONS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-pthread",
+           *(f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include"))]
 BLOCK = re.compile(r"^```cpp\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.S | re.M)
 USUAL = "#include <atomic>\n#include <chrono>\n#include <cstdio>\n#include <memory>\n#include <mutex>\n#include <optional>\n#include <shared_mutex>\n#include <stdexcept>\n#include <string>\n#include <system_error>\n#include <thread>\n" \
         "#include <vector>\n#include <ramie/ramie.hpp>\nusing namespace std::chrono_literals;\n"
 
 
+# The headers of all that are no programs, parsed once. A compiler that doesn't take the .gch takes the header.
+def precompile(folder):
+    header = pathlib.Path(folder) / "usual.hpp"
+    header.write_text(USUAL)
+    subprocess.run(CXX + OPTIONS + ["-x", "c++-header", str(header), "-o", f"{header}.gch"], capture_output=True)
+
+
 def program(block):
     if "int main(" in block:
         return block
-    return USUAL + "int main() {\n  ramie::run([] {\n" + block + "  });\n}\n"
+    return "#include <usual.hpp>\nint main() {\n  ramie::run([] {\n" + block + "  });\n}\n"
 
 
-def check(example):
+def check(example, usual):
     name, block, expected = example
     with tempfile.TemporaryDirectory() as folder:
         source, binary = pathlib.Path(folder) / "example.cpp", pathlib.Path(folder) / "example"
         source.write_text(program(block))
-        includes = [f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include")]
-        command = CXX + ["-std=c++20", "-O0", "-Wall", "-Wextra", *includes, str(source), "-o", str(binary),
-                         str(BUILD / "libramie.a"), "-lboost_context", "-pthread"]
+        command = CXX + OPTIONS + [f"-I{usual}", str(source), "-o", str(binary), str(BUILD / "libramie.a"), "-lboost_context", *(["-luring"] if pathlib.Path("/usr/include/liburing.h").exists() else [])]
         built = subprocess.run(command, capture_output=True, text=True)
         if built.returncode != 0:
             return name, "does not compile\n" + built.stderr[-2000:]
@@ -58,8 +65,9 @@ def main():
             line = text.count("\n", 0, found.start()) + 1
             examples.append((f"{page}:{line}", found.group(1), found.group(2)))
     bad = 0
-    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        for name, problem in pool.map(check, examples):
+    with tempfile.TemporaryDirectory() as usual, concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        precompile(usual)
+        for name, problem in pool.map(lambda example: check(example, usual), examples):
             print(("ok      " if problem is None else "FAILED  ") + name + (f" {problem}" if problem else ""), flush=True)
             bad += problem is not None
     return 1 if bad or not examples else 0

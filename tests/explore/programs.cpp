@@ -307,7 +307,7 @@ list all_scenarios() {
     return true;
   }();
   (void)once;
-  return {
+  list all{
       on("spawn_and_join", spawn_and_join, 2),
       on("nested_join", nested_join, 2),
       on("rendezvous", rendezvous, 2),
@@ -331,6 +331,9 @@ list all_scenarios() {
       on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),
       on("failing_beside_a_yielder_in_chaos", failing_beside_a_yielder, 2, program::mood::chaos),
   };
+  const list timers = timer_scenarios();
+  all.insert(all.end(), timers.begin(), timers.end());
+  return all;
 }
 
 }  // namespace explore

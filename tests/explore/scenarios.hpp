@@ -26,5 +26,7 @@ using list = std::vector<entry>;
 [[nodiscard]] list join_scenarios();
 [[nodiscard]] list channel_scenarios();
 [[nodiscard]] list sync_scenarios();
+[[nodiscard]] list signal_scenarios();
+[[nodiscard]] list timer_scenarios();
 
 }  // namespace explore

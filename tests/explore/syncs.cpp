@@ -7,28 +7,14 @@
 #include <sync/semaphore_core.hpp>
 #include <sync/shared_mutex_core.hpp>
 
-#include "fibers.hpp"
 #include "scenarios.hpp"
+#include "waits.hpp"
 
 namespace explore {
 
 namespace {
 
 using namespace ramie::detail;
-using threads_of = std::vector<std::function<void()>>;
-
-// As lock_waiting does it.
-void lock(mutex_core& m, fiber& self) {
-  mutex_wait on(m);
-  mutex_waiter node;
-  for (;;) {
-    self.wait(on, node);
-    if (node.outcome != static_cast<std::uint32_t>(mutex_turn::try_again)) return;
-    node.outcome = 0;
-    node.woken = true;
-    if (mutex_word::try_lock(m, node)) return;
-  }
-}
 
 // Fibers that lock and unlock; one may be woken by accident while it waits, one may give up after a wake.
 class mutex_scenario final : public scenario {
@@ -140,12 +126,7 @@ class semaphore_scenario final : public scenario {
       if (plan_.wanted[i] != 0) all.push_back([this, i] { acquire(i); });
       if (plan_.released[i] != 0) all.push_back([this, i] { release(i); });
     }
-    if (plan_.first_leaves) {
-      all.push_back([this] {
-        until([this] { return listed_.load() != 0; });
-        self_[0].wake_by_accident(1);
-      });
-    }
+    if (plan_.first_leaves) all.push_back([this] { cancellation_.strike(self_[0]); });
     return all;
   }
   void check() override {
@@ -157,10 +138,13 @@ class semaphore_scenario final : public scenario {
  private:
   void acquire(int i) {
     if (!semaphore_word::try_acquire(semaphore_, plan_.wanted[i])) {
-      leaving_wait on(semaphore_, plan_.first_leaves && i == 0 ? &listed_ : nullptr);
+      semaphore_wait on(semaphore_);
       semaphore_waiter node(plan_.wanted[i]);
-      self_[i].wait(on, node);
-      if (on.has_left) return;
+      if (plan_.first_leaves && i == 0) {
+        if (!cancellation_.wait(self_[i], on, node)) return;
+      } else {
+        self_[i].wait(on, node);
+      }
     }
     got_[i] = true;
     if (plan_.released[1] == 0) (void)made_.get();
@@ -169,27 +153,10 @@ class semaphore_scenario final : public scenario {
     if (plan_.released[1] == 0) made_ = 1;
     require(semaphore_word::release(semaphore_, plan_.released[i]), "too many");
   }
-  // Gives up, as a cancelled one does, after a wake without an outcome.
-  struct leaving_wait final : waitable {
-    leaving_wait(semaphore_core& s, model_atomic<int>* told) : inner(s), listed(told) {}
-    bool try_complete(waiter& node) override { return has_left || inner.try_complete(node); }
-    bool publish(waiter& node) override {
-      const bool published = inner.publish(node);
-      if (published && listed != nullptr) listed->store(1);
-      return published;
-    }
-    void unpublish(waiter& node) noexcept override {
-      inner.unpublish(node);
-      has_left = listed != nullptr;
-    }
-    semaphore_wait inner;
-    model_atomic<int>* const listed;  // not null: it leaves
-    bool has_left = false;
-  };
 
   const plan plan_;
   semaphore_core semaphore_{0, {}};
-  model_atomic<int> listed_{0};
+  cancellation cancellation_;
   fiber self_[2];
   bool got_[2] = {};
   plain<int> made_{0};
@@ -265,11 +232,6 @@ class once_scenario final : public scenario {
   fiber self_[3];
   plain<int> tries_{0}, made_{0};
 };
-
-template <class Scenario, class... Args>
-scenario_maker with(Args... args) {
-  return [=] { return std::make_unique<Scenario>(args...); };
-}
 
 }  // namespace
 

@@ -27,15 +27,18 @@ BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
 CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 MUTEX, SEMAPHORE, NOTIFY, ONCE = (f"channel/src/sync/{f}_core.hpp" for f in ("mutex", "semaphore", "notify", "once"))
+CONDITION, EVENT, LATCH, BARRIER = (f"channel/src/sync/{f}_core.hpp" for f in ("condition", "event", "latch", "barrier"))
 
 # What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
 IDLE, NEXT, PARKER, INJECTION = "sched/idle_set.hpp", "runtime/src/sched/next.cpp", "platform/src/futex_parker.cpp", "sched/injection_queue.hpp"
-WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS, SYNCS = (f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels", "syncs"))
-SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS, SYNCS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
+WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS, SYNCS, SIGNALS = (
+    f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels", "syncs", "signals"))
+SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS, SYNCS, SIGNALS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
            LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL],
-           CHANNEL_INSIDE: [CHANNEL, CHANNELS], MUTEX: [SYNCS], SEMAPHORE: [SYNCS], NOTIFY: [SYNCS], ONCE: [SYNCS]}
+           CHANNEL_INSIDE: [CHANNEL, CHANNELS], MUTEX: [SYNCS, SIGNALS], SEMAPHORE: [SYNCS], NOTIFY: [SYNCS], ONCE: [SYNCS],
+           CONDITION: [SIGNALS], EVENT: [SIGNALS], LATCH: [SIGNALS], BARRIER: [SIGNALS]}
 
-# (name, file, [(text, replacement)], explorer scenarios or None for the probe)
+# (name, file, [(text, replacement)], explorer scenarios or None for the probe); a tuple: scenarios of the whole runtime
 MUTANTS = [
     # Seed 004 section 4 as written: wake_pending beside the state. Flaw 1 of design section 2.
     ("separate wake_pending", STATE, [
@@ -125,6 +128,17 @@ MUTANTS = [
     ("a leaver's permits stay", SEMAPHORE, [("settle(s, hold, deal_out(permits(seen), hold, later));\n  }", "settle(s, hold, permits(seen));\n  }")], ["semaphore_one_leaves"]),
     ("a notification for a stale waiter", NOTIFY, [("first != nullptr ? 0 : permit", "0")], ["notify_disturbed"]),
     ("a failure that wakes nobody", ONCE, [("succeeded ? finish(o) : pass_on(o)", "finish(o)")], ["once_failing"]),
+    ("unlocked, then listed", CONDITION, [("    condition_line::list(condition_, me);\n    Unlock(mutex_);", "    Unlock(mutex_);\n    condition_line::list(condition_, me);")], ["condition"]),
+    ("a notification that a cancelled waiter takes along", CONDITION, [
+        ("waiter* const first = hold.claim_first()", "waiter* const first = hold.first(); first != nullptr && hold.claim_listed_first(*first)")], ["condition_one_leaves"]),
+    ("who leaves a condition speaks for all", CONDITION, [("hold.remove(me);\n    if (hold.empty()) c.waited_for", "hold.remove(me);\n    c.waited_for")], ["condition_one_leaves"]),
+    ("listed though it has happened", EVENT, [("      if ((seen & happened) != 0) return false;\n", "")], ["event"]),
+    ("let pass, but not by a look", EVENT, [("static_cast<line_waiter&>(node).passed || ", "")], ["event_one_leaves"]),
+    ("listed at an open latch", LATCH, [("      if (count(seen) == 0) return false;\n", "")], ["latch"]),
+    ("told while the line of a latch is held", LATCH, [("    tell_later later;\n    line_guard hold(l.waiters);\n", "    line_guard hold(l.waiters);\n    tell_later later;\n")], ["latch_gone"]),
+    ("who has left a barrier has come", BARRIER, [("    ++b.missing;\n", "")], ["barrier_one_leaves"]),
+    ("who has passed a barrier is missing again", BARRIER, [("    if (!me.listed) return;\n", "")], ["barrier_disturbed"]),
+    ("nobody leads after one has dropped out", BARRIER, [("    if (auto* const first = hold.first<barrier_waiter>()) first->leads = true;\n", "")], ["barrier_dropped"]),
     # Sleepers.
     ("the bit before the counts", IDLE, [
         ("    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n", ""),
@@ -139,8 +153,15 @@ MUTANTS = [
     # Time.
     ("a timer's tick is rounded down", KEEPER, [("std::chrono::ceil<tick>", "std::chrono::floor<tick>")], "time"),
     ("what a slot held is not sorted in", WHEEL, [("    } else {\n      sort_in(slot);\n    }", "    }")], "time"),
-    ("a deadline that is not announced", KEEPER, [("    in.wheel.insert(entry, tick_after(entry.when));\n  }\n  renew_next(in);", "    in.wheel.insert(entry, tick_after(entry.when));\n  }")], "time"),
+    ("a deadline that is not announced", KEEPER, [("  if (next < in.next.load(std::memory_order_relaxed)) in.next.store(next, std::memory_order_relaxed);\n", "")], "time"),
     ("nobody cancels what is due", KEEPER, [("    if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();\n", "")], "time"),
+    ("a timer rings when its shard is free again", KEEPER, [
+        ("    waker ready[wake_batch];\n", "    waker ready[wake_batch];\n    wake_up* calls[wake_batch];\n"),
+        ("        call.rang.store(true, std::memory_order_release);  // pairs", "        calls[count - 1] = &call;  // pairs"),
+        ("++i) ready[i].wake();", "++i) calls[i]->rang.store(true), ready[i].wake();")], ("timer_of_workers_set_again",)),
+    ("a timer that is set again wakes who waited before", KEEPER, [
+        ("    std::lock_guard hold(shards_[entry.shard].lock);\n    entry.who = who;\n", "    std::lock_guard hold(shards_[entry.shard].lock);\n")], ("timer_by_hand_set_again",)),
+    ("a timer is removed while somebody carries it out", KEEPER, [("  std::lock_guard hold(in.lock);\n  unlist(in, entry);", "  unlist(in, entry);")], ("timer_by_hand_removed",)),
     # The whole runtime under the explorer.
     ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], "programs"),
     ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], "programs"),
@@ -155,14 +176,13 @@ MUTANTS = [
 ]
 
 # One of most mechanisms: what every run of the tests does. RAMIE_TEST_SIZE=large, or --all: all of them.
+LIBRARIES = ["-lboost_context"] + (["-luring"] if pathlib.Path("/usr/include/liburing.h").exists() else [])
 SMALL = {
     "separate wake_pending",
     "ticket not compared",
     "stolen into slots that a thief still reads",
-    "thief ignores the owner",
     "revoked without a wait",
     "listed on a closed channel",
-    "a woken waiter that says nothing",
     "the last searcher does not look again",
     "an epoch that does not move",
 }
@@ -187,7 +207,7 @@ def build_beside_library(file, edits, folder, probe="nursery_probe.cpp"):
     includes = [f"-I{folder}"] + [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include", "channel/include",
                                         "nursery/internal", str(pathlib.Path(file).parent))]
     return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants" / probe),
-                  str(BUILD / "libramie.a"), "-lboost_context"]
+                  str(BUILD / "libramie.a"), *LIBRARIES]
 
 
 # One changed file among the objects of the explorer of the whole runtime.
@@ -204,8 +224,8 @@ def build_programs(file, edits, folder):
 def build_and_run(mutant, folder):
     name, file, edits, scenarios = mutant
     program = folder / "program"
-    if scenarios == "programs":
-        return judge(build_programs(file, edits, folder), program, [], 120)
+    if scenarios == "programs" or isinstance(scenarios, tuple):
+        return judge(build_programs(file, edits, folder), program, [] if scenarios == "programs" else list(scenarios), 120)
     if scenarios == "time":
         return judge(build_beside_library(file, edits, folder, "time_probe.cpp"), program, [], 20)
     if scenarios == "nursery":
@@ -223,7 +243,7 @@ def build_and_run(mutant, folder):
             [str(p) for p in again + rest]
     else:
         files = [p for room in ("runtime", "platform") for p in (folder / room / "src").rglob("*.cpp")] + [TOP / "tests" / "mutants" / "probe.cpp"]
-        command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + ["-lboost_context"]
+        command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + LIBRARIES
     return judge(command, program, scenarios or [], 120)
 
 
@@ -249,18 +269,25 @@ def run(mutant):
             return "STALE", str(stale)
 
 
+PROBES = {"nursery_probe.cpp": "nursery/src/nursery.cpp", "time_probe.cpp": KEEPER}
+
+
+def run_unchanged(probe):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        return judge(build_beside_library(PROBES[probe], [], folder, probe), folder / "program", [], 60)
+
+
 def main():
     bad = 0
-    for file, probe in (("nursery/src/nursery.cpp", "nursery_probe.cpp"), (KEEPER, "time_probe.cpp")):  # without a flaw they must pass
-        with tempfile.TemporaryDirectory() as folder:
-            verdict, detail = judge(build_beside_library(file, [], pathlib.Path(folder), probe), pathlib.Path(folder) / "program", [], 60)
-        if verdict != "SURVIVED":
-            print(f"BROKEN    {probe} without a mutant: {detail}", flush=True)
-            bad += 1
     everything = "--all" in sys.argv or os.environ.get("RAMIE_TEST_SIZE") == "large"
     only = next((a.removeprefix("--only=") for a in sys.argv if a.startswith("--only=")), None)
     chosen = [m for m in MUTANTS if (only in m[0] or only == m[3] if only else everything or m[0] in SMALL)]
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for probe, (verdict, detail) in zip(PROBES, pool.map(run_unchanged, PROBES)):  # without a flaw they must pass
+            if verdict != "SURVIVED":
+                print(f"BROKEN    {probe} without a mutant: {detail}", flush=True)
+                bad += 1
         for mutant, (verdict, detail) in zip(chosen, pool.map(run, chosen)):
             print(f"{verdict:9} {mutant[0]}: {detail}", flush=True)
             bad += verdict != "KILLED"

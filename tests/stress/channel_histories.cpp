@@ -255,7 +255,7 @@ record random_history(const test::setting& how) {
     n.join();
   });
   outside.join();
-  return s.book.collect(capacities);
+  return {capacities, s.book.operations()};
 }
 
 // The same history with one element received twice: wrong, whatever else happened. False: there are no two to take.

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include <ramie/ramie.hpp>
+#include <support/finally.hpp>
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 #include <support/watchdog.hpp>
@@ -47,19 +48,6 @@ struct world {
 
   ramie::notify bell;
   std::atomic<long> mail{0}, delivered{0}, read{0};
-};
-
-// Whatever ends the scope: thrown out of, or left.
-template <class F>
-class finally {
- public:
-  explicit finally(F f) : f_(f) {}
-  ~finally() { f_(); }
-  finally(const finally&) = delete;
-  finally& operator=(const finally&) = delete;
-
- private:
-  F f_;
 };
 
 class party {
@@ -128,7 +116,7 @@ class party {
     } else if (!w_.lock.try_lock_for(patience())) {
       return;
     }
-    const finally after([this] { w_.lock.unlock(); });
+    const test::finally after([this] { w_.lock.unlock(); });
     ++w_.counted;
     ++w_.should_be_counted;
     if (dice_.one_in(4)) ramie::yield();
@@ -140,7 +128,7 @@ class party {
     } else if (!w_.gate.try_acquire_for(patience(), wanted)) {
       return;
     }
-    const finally after([this, wanted] {
+    const test::finally after([this, wanted] {
       w_.inside -= static_cast<int>(wanted);
       w_.gate.release(wanted);
     });

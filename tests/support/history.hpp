@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Histories of channel operations, and whether a channel as documented could have produced them.
+// Histories of channel operations, and whether a channel as documented could have produced them (linearizable.hpp).
 //
-// A history is linearizable if every operation can be given one moment between its invocation and its response at which
-// it happens as a whole, such that the model below gives exactly the recorded outcomes. Operations that wait have a
-// second moment, which is somebody else's: at its own moment such an operation finds no partner and joins the model's
-// queues (a select those of all its cases); it is complete when the moment of another operation matches it or closes
-// the channel, and its response must come after that. ("Dual" data structures: Scherer and Scott.)
+// At its moment an operation that finds no partner joins the model's queues, a select those of all its cases; it is
+// complete when the moment of another operation matches it or closes the channel.
 //
 // From outside nobody can tell how long an operation that waits has been waiting, so two that overlap may have come in
 // any order. Whoever looks inside (hooks.hpp) can bound the moment more closely, and then the order is checked, too.
@@ -14,9 +11,8 @@
 // not.
 //   M1  send     closed: refused; else the first waiting receiver gets the element; else it goes behind the elements if
 //                there are fewer than the capacity; else it waits.
-//   M2  receive  the first element, and then the first waiting senders move up as far as there is room; else the
-//   element
-//                of the first waiting sender; else closed if closed; else it waits.
+//   M2  receive  the first element, and then the first waiting senders move up as far as there is room; else that of
+//                the first waiting sender; else closed if closed; else it waits.
 //   M3  close    has two moments: at the first the channel is closed and all waiting receivers are refused; at the
 //                second, before the response, the elements of waiting senders go behind the others, in order, whatever
 //                the capacity, and these senders are done. In between a waiting sender can still be matched: a
@@ -25,26 +21,18 @@
 //                match. It never meets itself: it asks before it is listed.
 //   M5  without waiting (try_, `otherwise`): there was a moment at which no case was ready, and all were looked at in
 //                it. An operation that timed out says the same.
-//
-// The search (Lowe's just-in-time linearization): go through the events in order, with the set of all configurations
-// the model can be in. At a response, let operations that are under way have their moments, in any order, until the one
-// that responds is complete; keep the configurations in which it is. Later moments can wait until a response needs
-// them, so this misses nothing. An outcome other than the recorded one ends a branch at once. If no configuration is
-// left, the history is wrong.
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <sstream>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include <support/linearizable.hpp>
 
 namespace test::history {
 
@@ -84,47 +72,8 @@ struct record {
   std::vector<operation> operations;     // in any order
 };
 
-// Stamps operations. Each party has a book of its own, which nobody else touches before the end.
-class recorder {
- public:
-  explicit recorder(std::size_t parties) : books_(parties), open_(parties, nullptr) {}
-  // run(outcome&) does the operation.
-  template <class Run>
-  const operation& note(std::uint8_t who, operation op, Run run) {
-    op.who = who;
-    open_[who] = &op;
-    op.invoked = clock_.fetch_add(1);
-    run(op.result);
-    op.returned = clock_.fetch_add(1);
-    open_[who] = nullptr;
-    noted_.fetch_add(1, std::memory_order_relaxed);
-    return books_[who].emplace_back(std::move(op));
-  }
-  // Inside run, by the same party: the operation's moment is yet to come, or has been.
-  void will_happen(std::uint8_t who) {
-    if (operation* const op = open_[who]) {
-      op->invoked = clock_.fetch_add(1);
-      op->happened = 0;
-    }
-  }
-  void has_happened(std::uint8_t who) {
-    operation* const op = open_[who];
-    if (op != nullptr && op->happened == 0) op->happened = clock_.fetch_add(1);
-  }
-  // How many so far. A snapshot.
-  [[nodiscard]] std::size_t noted() const { return noted_.load(std::memory_order_relaxed); }
-  [[nodiscard]] record collect(std::vector<std::uint8_t> capacities) {
-    record all{std::move(capacities), {}};
-    for (auto& book : books_) all.operations.insert(all.operations.end(), book.begin(), book.end());
-    return all;
-  }
-
- private:
-  std::atomic<std::uint32_t> clock_{0};
-  std::atomic<std::size_t> noted_{0};
-  std::vector<std::vector<operation>> books_;
-  std::vector<operation*> open_;
-};
+using recorder = linearizable::recorder<operation>;
+using verdict = linearizable::verdict<operation>;
 
 inline std::string describe(const operation& op) {
   static constexpr const char* endings[] = {"ok", "closed", "gave up"};
@@ -153,7 +102,8 @@ inline std::string describe(const operation& op) {
 
 // What the model is in at one moment: per party, how far its operation is; per channel, see above.
 struct configuration {
-  enum phase : char { absent = '-', invoked = 'i', waiting = 'w', half_closed = 'h', complete = 'c' };
+  static constexpr char absent = linearizable::phase::absent, invoked = linearizable::phase::invoked, waiting = 'w',
+                        half_closed = 'h', complete = linearizable::phase::complete;
   struct entry {  // a case of a waiting operation
     std::uint8_t who;
     std::uint8_t number;
@@ -305,107 +255,40 @@ class model {
   configuration& c_;
 };
 
-struct verdict {
-  const operation* culprit = nullptr;  // whose response nothing explains; null: the history is right
-  std::size_t explored = 0;            // configurations
-  explicit operator bool() const { return culprit == nullptr; }
-};
-
-class checker {
+// For the search: a party's own moments are its operation's, and the second one of a close.
+class channels {
  public:
-  explicit checker(const record& r) : record_(r) {
-    for (const auto& op : r.operations) {
-      events_.push_back({op.invoked, &op, event::invoked});
-      if (op.happened != 0) events_.push_back({op.happened, &op, event::happened});
-      events_.push_back({op.returned, &op, event::returned});
-      parties_ = std::max<std::size_t>(parties_, op.who + 1u);
-    }
-    std::sort(events_.begin(), events_.end(), [](const event& a, const event& b) { return a.stamp < b.stamp; });
+  using operation = history::operation;
+  using configuration = history::configuration;
+  explicit channels(const std::vector<std::uint8_t>& capacities) : capacities_(capacities) {}
+
+  [[nodiscard]] configuration first(std::size_t parties) const {
+    configuration c{std::string(parties, configuration::absent), {}};
+    c.channels.resize(capacities_.size());
+    return c;
   }
-
-  [[nodiscard]] verdict check() {
-    now_.assign(parties_, nullptr);
-    configuration first{std::string(parties_, configuration::absent), {}};
-    first.channels.resize(record_.capacities.size());
-    possible_.assign(1, first);
-    for (const event& e : events_) {
-      if (!explain(e)) return {e.what, explored_};
-    }
-    return {nullptr, explored_};
-  }
-
- private:
-  struct event {
-    std::uint32_t stamp;
-    const operation* what;
-    enum kind { invoked, happened, returned } is;
-  };
-  using set_of = std::unordered_set<configuration, configuration::hash>;
-
-  [[nodiscard]] bool explain(const event& e) {
-    const auto who = e.what->who;
-    switch (e.is) {
-      case event::invoked:
-        now_[who] = e.what;
-        for (auto& c : possible_) c.phases[who] = configuration::invoked;
-        return true;
-      case event::happened: return reach([who](auto& c) { return c.phases[who] != configuration::invoked; });
-      case event::returned: break;
-    }
-    const bool explained = reach([who](auto& c) { return c.phases[who] == configuration::complete; });
-    for (auto& c : possible_) c.phases[who] = configuration::absent;
-    return explained;
-  }
-
-  // Goes on with the configurations in which that is so, by way of the moments it takes to get there.
-  template <class Condition>
-  [[nodiscard]] bool reach(Condition holds) {
-    set_of seen(possible_.begin(), possible_.end());
-    std::vector<configuration> kept;
-    while (!possible_.empty()) {
-      configuration c = std::move(possible_.back());
-      possible_.pop_back();
-      ++explored_;
-      if (holds(c)) {
-        kept.push_back(std::move(c));
-        continue;
-      }
-      for (std::uint8_t p = 0; p < parties_; ++p) branch(c, p, seen);
-    }
-    possible_.swap(kept);
-    return !possible_.empty();
-  }
-
-  void branch(const configuration& c, std::uint8_t p, set_of& seen) {
+  template <class Visit>
+  void moments(const model::now_t& now, const configuration& c, std::uint8_t p, Visit visit) const {
     const char phase = c.phases[p];
     if (phase != configuration::invoked && phase != configuration::half_closed) return;
     configuration next = c;
-    model m(record_.capacities, now_, next);
-    const bool fits = phase == configuration::invoked ? m.happen(p) : m.shelter_senders(p);
-    if (fits && seen.insert(next).second) possible_.push_back(std::move(next));
+    model m(capacities_, now, next);
+    if (phase == configuration::invoked ? m.happen(p) : m.shelter_senders(p)) visit(std::move(next));
   }
 
-  const record& record_;
-  std::size_t parties_ = 0;
-  std::vector<event> events_;
-  model::now_t now_;
-  std::vector<configuration> possible_;
-  std::size_t explored_ = 0;
+ private:
+  const std::vector<std::uint8_t>& capacities_;
 };
 
 [[nodiscard]] inline verdict check(const record& r) {
-  return checker(r).check();
+  return linearizable::checker(channels(r.capacities), r.operations, [](const operation&) { return true; }).check();
 }
 
-// For a message: the operations by invocation, and the one that can't be.
+// For a message.
 inline std::string describe(const record& r, const verdict& v) {
-  std::vector<const operation*> order;
-  for (const auto& op : r.operations) order.push_back(&op);
-  std::sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->invoked < b->invoked; });
   std::string text = "capacities:";
   for (const auto capacity : r.capacities) text += ' ' + std::to_string(int(capacity));
-  for (const auto* op : order) text += '\n' + describe(*op) + (op == v.culprit ? "   <-- no explanation" : "");
-  return text;
+  return text + linearizable::describe_all(r.operations, v);
 }
 
 }  // namespace test::history

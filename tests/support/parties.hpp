@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fibers and plain threads that do the same thing at the same time, on 1, 2, 4 and 8 workers; and fibers that say how
-// their wait ended.
+// Fibers and plain threads that do the same thing at the same time, on 1, 2, 4 and 8 workers; fibers that say how their
+// wait ended; whether a lock is held.
 #pragma once
 
 #include <thread>
@@ -49,6 +49,21 @@ void tell_fate(ramie::nursery& n, fate& how, Wait wait) {
       throw;
     }
   });
+}
+
+// The same where there is one worker: returns when that fiber waits.
+template <class Wait>
+void let_wait(ramie::nursery& n, fate& how, Wait wait) {
+  tell_fate(n, how, wait);
+  ramie::yield();
+}
+
+// Whether nobody holds it.
+template <class Mutex>
+[[nodiscard]] bool is_free(Mutex& m) {
+  if (!m.try_lock()) return false;
+  m.unlock();
+  return true;
 }
 
 }  // namespace test

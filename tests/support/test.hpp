@@ -30,6 +30,13 @@ inline bool under_valgrind() {
   return std::getenv("RAMIE_UNDER_VALGRIND") != nullptr;
 }
 
+// Under it threads, fibers and runtimes are dear: tens of milliseconds for a small program.
+#if defined(RAMIE_TSAN)
+inline constexpr bool thread_sanitized = true;
+#else
+inline constexpr bool thread_sanitized = false;
+#endif
+
 // A count that the sanitizers' slowness and memory allow.
 inline int scaled(int normal, int under_sanitizer) {
   return sanitized || under_valgrind() ? under_sanitizer : normal;

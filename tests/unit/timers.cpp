@@ -68,7 +68,8 @@ class rivals {
     free_.pop_back();
     const bool past = random_() % 32 == 0;
     const auto tick = past ? now_ - std::min<std::uint64_t>(now_, random_() % 100) : now_ + distance(random_);
-    wheel_.insert(t, tick);
+    const auto before = wheel_.next(), its = wheel_.insert(t, tick);
+    agree_ = agree_ && wheel_.next() == std::min(before, its);
     t.entry = sorted_.emplace(tick, &t);
   }
   void cancel() {
@@ -168,13 +169,13 @@ TEST_CASE("exact timers come in their order, whichever were removed", "[unit][ti
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     test::dice random(seed);
     timer_heap heap;
-    std::vector<exact_node> nodes(300);
-    std::multimap<time_point, exact_node*> sorted;
+    std::vector<timer_node> nodes(300);
+    std::multimap<time_point, timer_node*> sorted;
     bool agree = true;
     for (int i = 0; i < 20'000; ++i) {
-      exact_node& node = nodes[random() % nodes.size()];
+      timer_node& node = nodes[random() % nodes.size()];
       if (node.listed()) {
-        exact_node& victim = random() % 2 == 0 ? node : *heap.first();
+        timer_node& victim = random() % 2 == 0 ? node : *heap.first();
         heap.remove(victim);
         const auto [first, last] = sorted.equal_range(victim.when);
         for (auto at = first; at != last; ++at) {

@@ -42,7 +42,8 @@ install_missing() {
 # The library and nothing else.
 need_toolchain() {
   need g++ g++ meson meson ninja ninja-build pkg-config pkg-config \
-    '/usr/include/boost/context/detail/fcontext.hpp' libboost-context1.81-dev
+    '/usr/include/boost/context/detail/fcontext.hpp' libboost-context1.81-dev \
+    '/usr/include/liburing.h' liburing-dev
 }
 
 # configure FOLDER MESON-ARGUMENT …: sets a build folder up, or brings it up to date.
