@@ -175,8 +175,9 @@ MUTANTS = [
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
 ]
 
-# One of most mechanisms: what every run of the tests does. RAMIE_TEST_SIZE=large, or --all: all of them.
 LIBRARIES = ["-lboost_context"] + (["-luring"] if pathlib.Path("/usr/include/liburing.h").exists() else [])
+
+# One of most mechanisms: what every run of the tests does. RAMIE_TEST_SIZE=large, or --all: all of them.
 SMALL = {
     "separate wake_pending",
     "ticket not compared",
@@ -207,7 +208,7 @@ def build_beside_library(file, edits, folder, probe="nursery_probe.cpp"):
     includes = [f"-I{folder}"] + [f"-I{TOP / d}" for d in ("include", "runtime/include", "runtime/internal", "platform/internal", "nursery/include", "channel/include",
                                         "nursery/internal", str(pathlib.Path(file).parent))]
     return CXX + ["-std=c++20", "-w", "-O1", *includes, str(source), str(TOP / "tests/mutants" / probe),
-                  str(BUILD / "libramie.a"), *LIBRARIES]
+                  str(BUILD / "libramie.a")]
 
 
 # One changed file among the objects of the explorer of the whole runtime.
@@ -243,12 +244,12 @@ def build_and_run(mutant, folder):
             [str(p) for p in again + rest]
     else:
         files = [p for room in ("runtime", "platform") for p in (folder / room / "src").rglob("*.cpp")] + [TOP / "tests" / "mutants" / "probe.cpp"]
-        command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files] + LIBRARIES
+        command = common + ["-O0", "-DRAMIE_CHECKS", f"-I{TOP}/tests"] + [str(p) for p in files]
     return judge(command, program, scenarios or [], 120)
 
 
 def judge(command, program, arguments, patience):
-    built = subprocess.run(command + ["-pthread", "-o", str(program)], capture_output=True, text=True)
+    built = subprocess.run(command + [*LIBRARIES, "-pthread", "-o", str(program)], capture_output=True, text=True)
     if built.returncode != 0:
         return "BROKEN", built.stderr[-400:]
     try:

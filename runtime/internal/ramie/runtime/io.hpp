@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSL-1.0
+// An open descriptor, and the one way fibers and threads wait for what they do with it.
+//
+// Invariants
+//   H1  The descriptor is closed exactly once, when it has been asked for and nobody uses it any more: no operation ever
+//       reaches another file that got the same number.
+//   H2  close() ends the operations under way with -EBADF, and those that come later are refused with it. It waits for
+//       nobody; the last one to let go closes.
+//   H3  An operation and the memory it names belong to the kernel until its completion has arrived. Cancellation, a
+//       deadline and close() ask for its end; perform() returns or throws only after that.
+//   H4  What was transferred counts: an operation that has succeeded is never turned into a cancellation, a timeout or
+//       an error. The cancellation is delivered at the next cancellation point instead.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include <ramie/platform/io_backend.hpp>
+#include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::detail {
+
+class descriptor_ref;
+
+// One operation under way, as its descriptor sees it.
+class io_use {
+ public:
+  // Asks for its end. With the descriptor's lock: the use is not over before it is released.
+  virtual void end() noexcept = 0;
+
+ protected:
+  ~io_use() = default;
+
+ private:
+  friend class open_descriptor;
+  io_use* next_ = nullptr;
+  io_use* previous_ = nullptr;
+};
+
+class open_descriptor {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+  static constexpr time_point never = time_point::max();
+
+  // Takes the descriptor over. Throws std::bad_alloc; it is closed then.
+  [[nodiscard]] static descriptor_ref adopt(int fd);
+
+  // Carries out `op` on this descriptor (op.fd is set here) and waits for its end, as a fiber or as a plain thread.
+  // Returns what the system call would have: a count, a descriptor, poll events; or -errno. Never -EAGAIN, -EINTR. Of
+  // its own it returns -EBADF (closed, before or meanwhile) and -ETIMEDOUT (`until` has come; if it had come before, it
+  // is still tried once). What the mechanism can't do without blocking is done on a thread of the blocking pool.
+  // A cancellation point on every call: throws `cancelled`, with nothing transferred; and std::system_error or
+  // std::bad_alloc if the machine can't even begin it.
+  [[nodiscard]] std::int32_t perform(platform::io_operation& op, const wait_reason& why, time_point until = never);
+
+  // f(fd) for a system call that does not wait; returns what it returns, or -EBADF if the descriptor is closed. It is
+  // not closed while f runs.
+  template <class F>
+  [[nodiscard]] int with_fd(F f) {
+    if (!begin_use()) return -EBADF;
+    const int result = f(fd_);
+    end_use();
+    return result;
+  }
+
+  // Any fiber or thread, once or more. Not a cancellation point.
+  void close() noexcept;
+  [[nodiscard]] bool is_open() const noexcept;
+  // For messages and tests; it may be closed at any moment.
+  [[nodiscard]] int number() const noexcept { return fd_; }
+
+ private:
+  friend class descriptor_ref;
+
+  explicit open_descriptor(int fd) noexcept : fd_(fd) {}
+  ~open_descriptor();
+  open_descriptor(const open_descriptor&) = delete;
+  open_descriptor& operator=(const open_descriptor&) = delete;
+
+  [[nodiscard]] bool begin_use() noexcept;
+  [[nodiscard]] bool begin_use(io_use& use) noexcept;
+  void end_use() noexcept;
+  void end_use(io_use& use) noexcept;
+  [[nodiscard]] bool nobody_left() const noexcept;  // with the lock: it is to be closed now
+  class use_of;
+  [[nodiscard]] std::int32_t perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until);
+  [[nodiscard]] std::int32_t perform_as_thread(platform::io_operation& op, time_point until);
+  [[nodiscard]] std::int32_t perform_on_thread_of_pool(platform::io_operation& op);
+  void make_non_blocking() noexcept;
+
+  const int fd_;
+  platform::atomic<std::uint32_t> references_{1};
+  mutable platform::spin_lock lock_;
+  bool closing_ = false;
+  bool non_blocking_ = false;      // since we asked for it
+  std::uint32_t plain_uses_ = 0;   // with_fd
+  io_use* uses_ = nullptr;
+};
+
+// Shares an open_descriptor; the last one closes it. Null when default made or moved from.
+class descriptor_ref {
+ public:
+  descriptor_ref() noexcept = default;
+  descriptor_ref(const descriptor_ref& other) noexcept;
+  descriptor_ref(descriptor_ref&& other) noexcept : it_(std::exchange(other.it_, nullptr)) {}
+  descriptor_ref& operator=(descriptor_ref other) noexcept {
+    std::swap(it_, other.it_);
+    return *this;
+  }
+  ~descriptor_ref();
+
+  [[nodiscard]] open_descriptor* operator->() const noexcept { return it_; }
+  [[nodiscard]] open_descriptor& operator*() const noexcept { return *it_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return it_ != nullptr; }
+
+ private:
+  friend class open_descriptor;
+  explicit descriptor_ref(open_descriptor* it) noexcept : it_(it) {}
+  open_descriptor* it_ = nullptr;
+};
+
+// Both manners of saying that something failed. `result` is a count or -errno.
+[[noreturn]] void throw_io_error(std::int32_t result, const char* what);
+[[nodiscard]] inline std::size_t value_or_throw(std::int32_t result, const char* what) {
+  if (result < 0) [[unlikely]]
+    throw_io_error(result, what);
+  return static_cast<std::size_t>(result);
+}
+[[nodiscard]] inline std::size_t value_or_error(std::int32_t result, std::error_code& ec) noexcept {
+  if (result >= 0) [[likely]] {
+    ec.clear();
+    return static_cast<std::size_t>(result);
+  }
+  ec.assign(-result, std::system_category());
+  return 0;
+}
+
+}  // namespace ramie::detail
