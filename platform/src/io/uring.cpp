@@ -141,7 +141,7 @@ class uring_backend final : public io_backend {
   [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override {
     std::lock_guard hold(mutex_);
     push();
-    if ((*ring_.it.sq.kflags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
+    if ((IO_URING_READ_ONCE(*ring_.it.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
     return reap(out);
   }
 
