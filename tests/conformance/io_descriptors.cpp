@@ -26,6 +26,7 @@
 #include <support/findings.hpp>
 #include <support/reports.hpp>
 #include <support/test.hpp>
+#include <support/whims.hpp>
 
 namespace conformance_io_descriptors {
 
@@ -39,6 +40,8 @@ using ramie::testing::wait_all_blocked;
 using test::findings;
 
 constexpr io_choice mechanisms[] = {io_choice::io_uring, io_choice::epoll, io_choice::poll};
+
+const bool whimsical = test::follow_whims_of_the_environment();
 
 const char* name_of(io_choice which) {
   return to_string(static_cast<ramie::platform::io_mechanism>(which));
@@ -212,9 +215,11 @@ TEST_CASE("a deadline ends an operation, in time is in time", "[conformance][io]
     found.expect(ramie::now() >= begun + 3ms);
     found.expect(receive(ends[0], text, begun) == -ETIMEDOUT);
     found.expect(send(ends[1], "x") == 1);
-    found.expect(receive(ends[0], text, begun) == 1);  // too late, but it is tried once
+    // Too late, but it is tried once; which may be in vain.
+    const auto late = receive(ends[0], text, begun);
+    found.expect(late == 1 || (whimsical && late == -ETIMEDOUT));
     found.expect(send(ends[1], "y") == 1);
-    found.expect(receive(ends[0], text, ramie::now() + 1h) == 1);
+    found.expect(receive(ends[0], text, ramie::now() + 1h) == (late == 1 ? 1 : 2));
   });
 }
 
