@@ -52,11 +52,9 @@ bool io_port::help() noexcept {
 }
 
 void io_port::sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept {
-  asleep_.store(true, std::memory_order_relaxed);  // 1
-  platform::full_fence();                          // 2
-  if (!parker.park_until(platform::time_point::min())) done.count = backend()->wait(done.ready, until);  // 3, 4
-  asleep_.store(false, std::memory_order_relaxed);
-  (void)parker.park_until(platform::time_point::min());  // what it was woken with
+  const auto take_token = [&parker] { return parker.park_until(platform::time_point::min()); };
+  sleeper_.sleep(take_token, [&] { done.count = backend()->wait(done.ready, until); });
+  (void)take_token();  // what it was woken with
 }
 
 }  // namespace ramie::detail

@@ -7,15 +7,7 @@
 //     under way, and not in its parker. What it submitted goes to the kernel at the same moments.
 //   - The monitor, for an owner that is held up by a fiber: a hogged worker does not delay the operations of others.
 //
-// An owner that sleeps here is woken through its parker's token all the same:
-//
-//       waker                                  owner
-//       1. parker.unpark(): a token            1. asleep = true
-//       2. full fence                          2. full fence
-//       3. asleep? then backend.wake()         3. is there a token? then don't sleep
-//                                              4. backend.wait(): a wake() that came before ends it
-//
-// A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
+// An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +15,10 @@
 
 #include <ramie/options.hpp>
 #include <ramie/platform/atomic.hpp>
-#include <ramie/platform/fence.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread_parker.hpp>
+
+#include "sleeper.hpp"
 
 namespace ramie::detail {
 
@@ -65,8 +58,7 @@ class io_port {
 
   // Any thread -----------------------------------------------------------------------------------------
   void wake_if_asleep() noexcept {
-    platform::full_fence();                                             // 2
-    if (asleep_.load(std::memory_order_relaxed)) backend()->wake();  // 3
+    sleeper_.wake_if_asleep([this] { backend()->wake(); });
   }
   // For an owner that is held up. True: operations are under way.
   bool help() noexcept;
@@ -82,7 +74,7 @@ class io_port {
 
   std::unique_ptr<platform::io_backend> owned_;
   platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
-  platform::atomic<bool> asleep_{false};
+  io_sleeper sleeper_;
 };
 
 }  // namespace ramie::detail
