@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <string>
 
 #include <ramie/cancel.hpp>
 #include <ramie/platform/atomic.hpp>
+#include <ramie/source_location.hpp>
 
 namespace ramie::detail {
 
@@ -18,6 +20,8 @@ void report_lost_failure(const std::string& who, const std::exception_ptr& failu
 
 // If `f` is still what `place` says.
 void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f, std::chrono::nanoseconds held) noexcept;
+
+void report_lost_output(source_location made_at, std::size_t bytes) noexcept;
 
 // what() of a std::exception, describe() of a `cancelled`, else the fact that it is something else.
 [[nodiscard]] std::string text_of(const std::exception_ptr& failure);
