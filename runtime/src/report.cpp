@@ -19,6 +19,7 @@ const char* sentence_for(report_kind kind) noexcept {
     case report_kind::swallowed_cancellation: return "ramie: %s swallowed its cancellation and waits again (%s).\n";
     case report_kind::stalled_worker:
       return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then.\n";
+    case report_kind::io_fallback: return "ramie: input and output by %s: %s.\n";
     case report_kind::lost_output: return "ramie: the buffered_writer made at %s was destroyed with %s not flushed.\n";
   }
   return "ramie: %s: %s\n";
@@ -68,6 +69,13 @@ void report_lost_output(source_location made_at, std::size_t bytes) noexcept {
     std::string where = made_at.file_name();
     where.append(":").append(std::to_string(made_at.line()));
     deliver({report_kind::lost_output, std::move(where), std::to_string(bytes).append(" bytes"), {}});
+  } catch (...) {  // no memory to tell
+  }
+}
+
+void report_io_fallback(const std::string& passed_over, const char* used) noexcept {
+  try {
+    deliver({report_kind::io_fallback, used, passed_over, {}});
   } catch (...) {  // no memory to tell
   }
 }
