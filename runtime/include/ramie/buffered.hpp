@@ -98,6 +98,8 @@ class buffered_reader {
   buffered_reader& operator=(buffered_reader&&) noexcept = default;
 
  private:
+  std::size_t fill_with(std::size_t at_most, std::error_code& ec, deadline until);
+
   any_reader from_;
   ::ramie::detail::byte_buffer buffer_;
 };

@@ -118,7 +118,13 @@ void buffered_reader::consume(std::size_t n) noexcept {
 }
 
 std::size_t buffered_reader::fill(std::error_code& ec, deadline until) {
-  const std::size_t got = from_.read_some(buffer_.room(1), ec, until);
+  return fill_with(buffer_.usual_capacity(), ec, until);
+}
+
+// Once, and no more than that, so that a buffer that has grown for one long line is not filled with what follows.
+std::size_t buffered_reader::fill_with(std::size_t at_most, std::error_code& ec, deadline until) {
+  const auto room = buffer_.room(1);
+  const std::size_t got = from_.read_some(room.first(std::min(room.size(), at_most)), ec, until);
   buffer_.added(got);
   return got;
 }
@@ -126,7 +132,9 @@ std::size_t buffered_reader::fill(std::error_code& ec, deadline until) {
 std::span<const std::byte> buffered_reader::peek(std::size_t n, std::error_code& ec, deadline until) {
   ec.clear();
   check_cancelled();
-  while (buffer_.size() < n && fill(ec, until) != 0) {
+  while (buffer_.size() < n) {
+    const std::size_t missing = n - buffer_.size();
+    if (fill_with(std::max(missing, buffer_.usual_capacity()), ec, until) == 0) break;
   }
   return buffered();
 }
