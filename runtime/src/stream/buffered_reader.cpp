@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// A piece is looked for in the buffer, which is filled until the piece is complete, and only then consumed.
+// A piece is search_result for in the buffer, which is filled until the piece is complete, and only then consumed.
 #include <algorithm>
 #include <cstring>
 
@@ -14,27 +14,27 @@ namespace ramie::detail {
 namespace {
 
 // A piece in front of what is buffered.
-struct piece {
+struct buffered_piece {
   std::size_t length = 0;
   std::size_t with_end = 0;  // 0: it is not complete
 };
 
 // How a search goes on.
-enum class looked : std::uint8_t { found, too_long, needs_more };
+enum class search_result : std::uint8_t { found, too_long, needs_more };
 
 class line_search {
  public:
   explicit line_search(std::size_t limit) noexcept : limit_(limit) {}
 
-  [[nodiscard]] looked look(std::string_view text, piece& found) noexcept {
+  [[nodiscard]] search_result look(std::string_view text, buffered_piece& found) noexcept {
     const std::size_t at = text.find('\n', seen_);
     seen_ = text.size();
-    if (at == text.npos) return fits_without_end(text) ? looked::needs_more : looked::too_long;
+    if (at == text.npos) return fits_without_end(text) ? search_result::needs_more : search_result::too_long;
     found = {at != 0 && text[at - 1] == '\r' ? at - 1 : at, at + 1};
-    return found.length <= limit_ ? looked::found : looked::too_long;
+    return found.length <= limit_ ? search_result::found : search_result::too_long;
   }
   // At the end of the stream, which has no more than `text`, and that is not empty.
-  [[nodiscard]] std::error_code last(std::string_view text, piece& found) const noexcept {
+  [[nodiscard]] std::error_code last(std::string_view text, buffered_piece& found) const noexcept {
     if (text.size() > limit_) return stream_errc::limit_exceeded;
     found = {text.size(), text.size()};
     return {};
@@ -54,15 +54,17 @@ class delimiter_search {
  public:
   delimiter_search(std::string_view delimiter, std::size_t limit) noexcept : delimiter_(delimiter), limit_(limit) {}
 
-  [[nodiscard]] looked look(std::string_view text, piece& found) noexcept {
+  [[nodiscard]] search_result look(std::string_view text, buffered_piece& found) noexcept {
     const std::size_t at = text.find(delimiter_, seen_);
     const std::size_t may_be_begun = std::min(delimiter_.size() - 1, text.size());
     seen_ = text.size() - may_be_begun;
-    if (at == text.npos) return seen_ > limit_ ? looked::too_long : looked::needs_more;
+    if (at == text.npos) return seen_ > limit_ ? search_result::too_long : search_result::needs_more;
     found = {at, at + delimiter_.size()};
-    return at <= limit_ ? looked::found : looked::too_long;
+    return at <= limit_ ? search_result::found : search_result::too_long;
   }
-  [[nodiscard]] std::error_code last(std::string_view, piece&) const noexcept { return stream_errc::end_of_stream; }
+  [[nodiscard]] std::error_code last(std::string_view, buffered_piece&) const noexcept {
+    return stream_errc::end_of_stream;
+  }
 
  private:
   const std::string_view delimiter_;
@@ -72,15 +74,15 @@ class delimiter_search {
 
 // Leaves the piece in the buffer. Nothing found and no error: the stream has ended, and nothing is left.
 template <class Search>
-piece find(buffered_reader& in, Search search, std::error_code& ec, deadline until) {
-  piece found;
+buffered_piece find_piece(buffered_reader& in, Search search, std::error_code& ec, deadline until) {
+  buffered_piece found;
   ec.clear();
   bool ended = false;
   for (;;) {
     switch (search.look(as_text(in.buffered()), found)) {
-      case looked::found: return found;
-      case looked::too_long: ec = stream_errc::limit_exceeded; return {};
-      case looked::needs_more: break;
+      case search_result::found: return found;
+      case search_result::too_long: ec = stream_errc::limit_exceeded; return {};
+      case search_result::needs_more: break;
     }
     if (ended) break;
     ended = in.fill(ec, until) == 0;
@@ -91,16 +93,16 @@ piece find(buffered_reader& in, Search search, std::error_code& ec, deadline unt
 }
 
 template <class Search>
-bool take(buffered_reader& in, std::string& to, const Search& search, std::error_code& ec, deadline until) {
+bool take_piece(buffered_reader& in, std::string& to, const Search& search, std::error_code& ec, deadline until) {
   check_cancelled();
-  const piece found = find(in, search, ec, until);
+  const buffered_piece found = find_piece(in, search, ec, until);
   if (ec) return false;
   to.assign(as_text(in.buffered().first(found.length)));
   in.consume(found.with_end);
   return found.with_end != 0;
 }
 
-void throw_if_failed(std::error_code ec, const char* what) {
+void throw_stream_error_if(std::error_code ec, const char* what) {
   if (ec) throw std::system_error(ec, what);
 }
 
@@ -164,13 +166,13 @@ void buffered_reader::read_exactly(std::span<std::byte> into, std::error_code& e
 }
 
 bool buffered_reader::read_line(std::string& line, std::size_t limit, std::error_code& ec, deadline until) {
-  return detail::take(*this, line, detail::line_search(limit), ec, until);
+  return detail::take_piece(*this, line, detail::line_search(limit), ec, until);
 }
 
 bool buffered_reader::read_until(std::string& piece, std::string_view delimiter, std::size_t limit, std::error_code& ec,
                                  deadline until) {
   if (delimiter.empty()) throw usage_error("ramie: read_until without a delimiter. Use read_some or read_to_end.");
-  return detail::take(*this, piece, detail::delimiter_search(delimiter, limit), ec, until);
+  return detail::take_piece(*this, piece, detail::delimiter_search(delimiter, limit), ec, until);
 }
 
 // The same, throwing.
@@ -178,41 +180,41 @@ bool buffered_reader::read_until(std::string& piece, std::string_view delimiter,
 std::size_t buffered_reader::fill(deadline until) {
   std::error_code ec;
   const std::size_t got = fill(ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::fill");
+  detail::throw_stream_error_if(ec, "buffered_reader::fill");
   return got;
 }
 
 std::span<const std::byte> buffered_reader::peek(std::size_t n, deadline until) {
   std::error_code ec;
   const auto there = peek(n, ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::peek");
+  detail::throw_stream_error_if(ec, "buffered_reader::peek");
   return there;
 }
 
 std::size_t buffered_reader::read_some(std::span<std::byte> into, deadline until) {
   std::error_code ec;
   const std::size_t got = read_some(into, ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::read_some");
+  detail::throw_stream_error_if(ec, "buffered_reader::read_some");
   return got;
 }
 
 void buffered_reader::read_exactly(std::span<std::byte> into, deadline until) {
   std::error_code ec;
   read_exactly(into, ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::read_exactly");
+  detail::throw_stream_error_if(ec, "buffered_reader::read_exactly");
 }
 
 bool buffered_reader::read_line(std::string& line, std::size_t limit, deadline until) {
   std::error_code ec;
   const bool got = read_line(line, limit, ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::read_line");
+  detail::throw_stream_error_if(ec, "buffered_reader::read_line");
   return got;
 }
 
 bool buffered_reader::read_until(std::string& piece, std::string_view delimiter, std::size_t limit, deadline until) {
   std::error_code ec;
   const bool got = read_until(piece, delimiter, limit, ec, until);
-  detail::throw_if_failed(ec, "buffered_reader::read_until");
+  detail::throw_stream_error_if(ec, "buffered_reader::read_until");
   return got;
 }
 
@@ -236,7 +238,7 @@ std::uint64_t copy(buffered_reader& from, any_writer to, const copy_options& how
 std::uint64_t copy(buffered_reader& from, any_writer to, const copy_options& how, deadline until) {
   std::error_code ec;
   const std::uint64_t done = copy(from, to, how, ec, until);
-  detail::throw_if(ec, "copy", done);
+  detail::throw_transfer_error_if(ec, "copy", done);
   return done;
 }
 

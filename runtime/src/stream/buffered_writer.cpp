@@ -23,7 +23,7 @@ void buffered_writer::write(std::span<const std::byte> data, std::error_code& ec
     check_cancelled();
     return;
   }
-  const detail::on_exit keep_the_rest([&] {
+  const detail::at_scope_end keep_the_rest([&] {
     buffer_.append(data);
     buffer_.settle();
   });

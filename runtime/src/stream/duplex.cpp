@@ -7,20 +7,21 @@
 #include <ramie/error.hpp>
 #include <ramie/runtime/budget.hpp>
 
-#include "pipe.hpp"
+#include "byte_pipe.hpp"
 
 namespace ramie::detail {
 
 class duplex_core {
  public:
   explicit duplex_core(const duplex_options& how)
-      : pipes_{pipe(how.capacity, how.short_seed), pipe(how.capacity, how.short_seed * 0x9e3779b97f4a7c15u)} {}
+      : pipes_{byte_pipe(how.capacity, how.short_seed), byte_pipe(how.capacity, how.short_seed * 0x9e3779b97f4a7c15u)} {
+  }
 
-  [[nodiscard]] pipe& out_of(unsigned side) noexcept { return pipes_[side]; }
-  [[nodiscard]] pipe& into(unsigned side) noexcept { return pipes_[1 - side]; }
+  [[nodiscard]] byte_pipe& out_of(unsigned side) noexcept { return pipes_[side]; }
+  [[nodiscard]] byte_pipe& into(unsigned side) noexcept { return pipes_[1 - side]; }
 
  private:
-  std::array<pipe, 2> pipes_;
+  std::array<byte_pipe, 2> pipes_;
 };
 
 namespace {
@@ -28,7 +29,7 @@ namespace {
 const wait_reason waits_to_read{"duplex read"};
 const wait_reason waits_to_write{"duplex write"};
 
-std::size_t count_of(std::ptrdiff_t result, std::error_code& ec) noexcept {
+std::size_t duplex_count(std::ptrdiff_t result, std::error_code& ec) noexcept {
   if (result >= 0) {
     ec.clear();
     return static_cast<std::size_t>(result);
@@ -39,14 +40,14 @@ std::size_t count_of(std::ptrdiff_t result, std::error_code& ec) noexcept {
 
 // Until it is done or too late. A refused call is made anew: what it would have waited for has come.
 template <class Waitable, class Call>
-std::size_t carry_out(Waitable on, Call call, const wait_reason& why, std::error_code& ec, deadline until) {
+std::size_t duplex_call(Waitable on, Call call, const wait_reason& why, std::error_code& ec, deadline until) {
   whereabouts at = look_around();
   begin_operation(at);
   wait_result how = wait_result::refused;
   while (how == wait_result::refused) how = fiber_wait_until(on, call, why, until.when());
-  if (how == wait_result::timed_out) return count_of(-ETIMEDOUT, ec);
+  if (how == wait_result::timed_out) return duplex_count(-ETIMEDOUT, ec);
   complete_all(call.to_wake);
-  return count_of(call.result, ec);
+  return duplex_count(call.result, ec);
 }
 
 }  // namespace
@@ -67,19 +68,21 @@ duplex_end& duplex_end::operator=(duplex_end&& other) noexcept {
 std::size_t duplex_end::read_some(std::span<std::byte> into, std::error_code& ec, deadline until) {
   if (into.empty()) {
     check_cancelled();
-    return detail::count_of(0, ec);
+    return detail::duplex_count(0, ec);
   }
-  detail::pipe& from = core_->into(side_);
-  return detail::carry_out(detail::pipe::reading(from), detail::pipe_read(into), detail::waits_to_read, ec, until);
+  detail::byte_pipe& from = core_->into(side_);
+  return detail::duplex_call(detail::byte_pipe::reading(from), detail::pipe_read(into), detail::waits_to_read, ec,
+                             until);
 }
 
 std::size_t duplex_end::write_some(std::span<const std::byte> from, std::error_code& ec, deadline until) {
   if (from.empty()) {
     check_cancelled();
-    return detail::count_of(0, ec);
+    return detail::duplex_count(0, ec);
   }
-  detail::pipe& to = core_->out_of(side_);
-  return detail::carry_out(detail::pipe::writing(to), detail::pipe_write(from), detail::waits_to_write, ec, until);
+  detail::byte_pipe& to = core_->out_of(side_);
+  return detail::duplex_call(detail::byte_pipe::writing(to), detail::pipe_write(from), detail::waits_to_write, ec,
+                             until);
 }
 
 std::size_t duplex_end::read_some(std::span<std::byte> into, deadline until) {

@@ -29,24 +29,24 @@ struct guarded_work {
   guarded_work *previous = nullptr, *next = nullptr;
 };
 
+// Fiber or plain thread.
+struct shutdown_caller {
+  static shutdown_caller current() noexcept {
+    fiber* const self = look_around().self;
+    return {self, self != nullptr ? std::thread::id() : std::this_thread::get_id()};
+  }
+  bool operator==(const shutdown_caller&) const noexcept = default;
+  fiber* self = nullptr;
+  std::thread::id thread{};
+};
+
 namespace {
 
 const wait_reason waits_for_shutdown{"shutdown token"};
 const wait_reason waits_for_work{"shutdown, pending work"};
 
-// Fiber or plain thread.
-struct caller {
-  static caller current() noexcept {
-    fiber* const self = look_around().self;
-    return {self, self != nullptr ? std::thread::id() : std::this_thread::get_id()};
-  }
-  bool operator==(const caller&) const noexcept = default;
-  fiber* self = nullptr;
-  std::thread::id thread{};
-};
-
 template <class Node>
-void link_first(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
+void put_first(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
   node.*previous = nullptr;
   node.*next = first;
   if (first != nullptr) first->*previous = &node;
@@ -54,7 +54,7 @@ void link_first(Node*& first, Node& node, Node* Node::*next, Node* Node::*previo
 }
 
 template <class Node>
-void unlink(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
+void take_out(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
   (node.*previous != nullptr ? (node.*previous)->*next : first) = node.*next;
   if (node.*next != nullptr) (node.*next)->*previous = node.*previous;
 }
@@ -101,7 +101,7 @@ class shutdown_core {
       std::unique_lock hold(lock_);
       if (requested()) return false;
       requested_.store(true, std::memory_order_release);  // pairs with the acquire in requested
-      runs_ = caller::current();
+      runs_ = shutdown_caller::current();
       while (hooks_ != nullptr) call_first(hold);
       asked.claim_all(to_wake);
     }
@@ -114,7 +114,7 @@ class shutdown_core {
     {
       std::lock_guard hold(lock_);
       if (!requested()) {
-        link_first(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+        put_first(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
         hook.listed_ = true;
         return;
       }
@@ -125,11 +125,11 @@ class shutdown_core {
   void dismiss(shutdown_hook& hook) noexcept {
     std::unique_lock hold(lock_);
     if (hook.listed_) {
-      unlink(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+      take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
       hook.listed_ = false;
       return;
     }
-    while (calls_ == &hook && runs_ != caller::current()) {
+    while (calls_ == &hook && runs_ != shutdown_caller::current()) {
       hold.unlock();
       let_others_pass();
       hold.lock();
@@ -142,7 +142,7 @@ class shutdown_core {
     work->label = std::make_shared<const work_label>(work_label{std::string(name), where});
     std::lock_guard hold(lock_);
     if (unless_requested && requested()) return nullptr;
-    link_first(work_, *work, &guarded_work::next, &guarded_work::previous);
+    put_first(work_, *work, &guarded_work::next, &guarded_work::previous);
     ++pending_;
     return work.release();
   }
@@ -151,7 +151,7 @@ class shutdown_core {
     waiter* to_wake = nullptr;
     {
       std::lock_guard hold(lock_);
-      unlink(work_, work, &guarded_work::next, &guarded_work::previous);
+      take_out(work_, work, &guarded_work::next, &guarded_work::previous);
       if (--pending_ == 0) idle.claim_all(to_wake);
     }
     delete &work;
@@ -182,7 +182,7 @@ class shutdown_core {
 
   void call_first(std::unique_lock<platform::spin_lock>& hold) noexcept {
     shutdown_hook& hook = *hooks_;
-    unlink(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+    take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
     hook.listed_ = false;
     calls_ = &hook;
     hold.unlock();
@@ -195,7 +195,7 @@ class shutdown_core {
   platform::atomic<bool> requested_{false};  // written under the lock
   shutdown_hook* hooks_ = nullptr;           // the last one registered is the first
   shutdown_hook* calls_ = nullptr;           // that one runs,
-  caller runs_;                              // called by this one
+  shutdown_caller runs_;                     // called by this one
   guarded_work* work_ = nullptr;
   std::size_t pending_ = 0;
   std::stop_source stop_;
@@ -207,13 +207,13 @@ class shutdown_core {
 
 namespace {
 
-std::string text_for(const work_label& work) {
+std::string describe_work(const work_label& work) {
   std::string text = work.where.file_name();
   text.append(":").append(std::to_string(work.where.line()));
   return work.name.empty() ? text : work.name + " (" + text + ")";
 }
 
-bool wait_for(shutdown_core::condition& what, const wait_reason& why, deadline until) {
+bool wait_at(shutdown_core::condition& what, const wait_reason& why, deadline until) {
   whereabouts at = look_around();
   begin_operation(at);
   waiter node;
@@ -245,7 +245,7 @@ bool shutdown_token::requested() const noexcept {
 }
 
 bool shutdown_token::wait(deadline until) const {
-  return detail::wait_for(core_->asked, detail::waits_for_shutdown, until);
+  return detail::wait_at(core_->asked, detail::waits_for_shutdown, until);
 }
 
 work_guard shutdown_token::guard(std::string_view name, source_location where) const {
@@ -269,7 +269,7 @@ bool shutdown_source::request() noexcept {
 }
 
 pending_report shutdown_source::wait_pending(deadline until) const {
-  if (detail::wait_for(core_->idle, detail::waits_for_work, until)) return {};
+  if (detail::wait_at(core_->idle, detail::waits_for_work, until)) return {};
   return report();
 }
 
@@ -279,7 +279,7 @@ std::size_t shutdown_source::pending() const noexcept {
 
 pending_report shutdown_source::report() const {
   pending_report found;
-  for (const auto& work : core_->labels()) found.names.push_back(detail::text_for(*work));
+  for (const auto& work : core_->labels()) found.names.push_back(detail::describe_work(*work));
   found.pending = found.names.size();
   return found;
 }

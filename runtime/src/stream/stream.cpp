@@ -39,7 +39,7 @@ std::size_t append_to_end(any_reader from, Container& into, std::size_t limit, s
     const std::size_t wanted = limit - taken < step ? limit - taken + 1 : step;
     into.resize(had + wanted);
     std::size_t got = 0;
-    const on_exit trim([&] { into.resize(had + got); });
+    const at_scope_end trim([&] { into.resize(had + got); });
     got = from.read_some(std::as_writable_bytes(std::span(into.data() + had, wanted)), ec, until);
     if (ec || got == 0) return taken;
     if (got > limit - taken) {
@@ -53,7 +53,7 @@ template <class Container>
 std::size_t append_to_end_or_throw(any_reader from, Container& into, std::size_t limit, deadline until) {
   std::error_code ec;
   const std::size_t got = append_to_end(from, into, limit, ec, until);
-  throw_if(ec, "read_to_end", got);
+  throw_transfer_error_if(ec, "read_to_end", got);
   return got;
 }
 
@@ -103,7 +103,7 @@ std::size_t read_exactly(any_reader from, std::span<std::byte> into, std::error_
 void read_exactly(any_reader from, std::span<std::byte> into, deadline until) {
   std::error_code ec;
   const std::size_t done = read_exactly(from, into, ec, until);
-  detail::throw_if(ec, "read_exactly", done);
+  detail::throw_transfer_error_if(ec, "read_exactly", done);
 }
 
 std::size_t write_all(any_writer to, std::span<const std::byte> from, std::error_code& ec, deadline until) {
@@ -117,7 +117,7 @@ std::size_t write_all(any_writer to, std::span<const std::byte> from, std::error
 void write_all(any_writer to, std::span<const std::byte> from, deadline until) {
   std::error_code ec;
   const std::size_t done = write_all(to, from, ec, until);
-  detail::throw_if(ec, "write_all", done);
+  detail::throw_transfer_error_if(ec, "write_all", done);
 }
 
 std::size_t read_to_end(any_reader from, std::string& into, std::size_t limit, deadline until) {
@@ -162,7 +162,7 @@ std::uint64_t copy(any_reader from, any_writer to, const copy_options& how, std:
 std::uint64_t copy(any_reader from, any_writer to, const copy_options& how, deadline until) {
   std::error_code ec;
   const std::uint64_t done = copy(from, to, how, ec, until);
-  detail::throw_if(ec, "copy", done);
+  detail::throw_transfer_error_if(ec, "copy", done);
   return done;
 }
 

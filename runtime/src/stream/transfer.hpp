@@ -12,7 +12,7 @@
 
 namespace ramie::detail {
 
-inline void throw_if(std::error_code ec, const char* what, std::uint64_t transferred) {
+inline void throw_transfer_error_if(std::error_code ec, const char* what, std::uint64_t transferred) {
   if (ec) [[unlikely]]
     throw transfer_error(ec, what, transferred);
 }
@@ -23,12 +23,12 @@ inline void throw_if(std::error_code ec, const char* what, std::uint64_t transfe
 
 // f(), which must not throw, whether the block is left or thrown out of.
 template <class F>
-class on_exit {
+class at_scope_end {
  public:
-  explicit on_exit(F f) noexcept : f_(std::move(f)) {}
-  ~on_exit() { f_(); }
-  on_exit(const on_exit&) = delete;
-  on_exit& operator=(const on_exit&) = delete;
+  explicit at_scope_end(F f) noexcept : f_(std::move(f)) {}
+  ~at_scope_end() { f_(); }
+  at_scope_end(const at_scope_end&) = delete;
+  at_scope_end& operator=(const at_scope_end&) = delete;
 
  private:
   F f_;

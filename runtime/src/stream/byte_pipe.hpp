@@ -37,31 +37,31 @@ struct pipe_write : waiter {
   waiter* to_wake = nullptr;
 };
 
-class pipe {
+class byte_pipe {
  public:
-  pipe(std::size_t capacity, std::uint64_t short_seed)
+  byte_pipe(std::size_t capacity, std::uint64_t short_seed)
       : ring_(std::make_unique_for_overwrite<std::byte[]>(capacity)), capacity_(capacity), dice_(short_seed) {}
 
   // The waits. Each is over without parking if it can move a byte, or never will.
   class reading final : public waitable {
    public:
-    explicit reading(pipe& p) noexcept : pipe_(p) {}
+    explicit reading(byte_pipe& p) noexcept : pipe_(p) {}
     bool try_complete(waiter& node) override { return pipe_.try_read(static_cast<pipe_read&>(node)); }
-    bool publish(waiter& node) override { return pipe_.list(node, pipe_.readers_, &pipe::read_waits); }
+    bool publish(waiter& node) override { return pipe_.list(node, pipe_.readers_, &byte_pipe::read_waits); }
     void unpublish(waiter& node) noexcept override { pipe_.unlist(node, pipe_.readers_); }
 
    private:
-    pipe& pipe_;
+    byte_pipe& pipe_;
   };
   class writing final : public waitable {
    public:
-    explicit writing(pipe& p) noexcept : pipe_(p) {}
+    explicit writing(byte_pipe& p) noexcept : pipe_(p) {}
     bool try_complete(waiter& node) override { return pipe_.try_write(static_cast<pipe_write&>(node)); }
-    bool publish(waiter& node) override { return pipe_.list(node, pipe_.writers_, &pipe::write_waits); }
+    bool publish(waiter& node) override { return pipe_.list(node, pipe_.writers_, &byte_pipe::write_waits); }
     void unpublish(waiter& node) noexcept override { pipe_.unlist(node, pipe_.writers_); }
 
    private:
-    pipe& pipe_;
+    byte_pipe& pipe_;
   };
 
   // No more is written, because of the writer's end: later calls get that error, -EPIPE or -EBADF.
@@ -119,7 +119,7 @@ class pipe {
     return true;
   }
   // False: it need not wait. The call is then made anew, so that nobody is woken while it is half parked.
-  [[nodiscard]] bool list(waiter& node, wait_list& to, bool (pipe::*waits)() const noexcept) noexcept {
+  [[nodiscard]] bool list(waiter& node, wait_list& to, bool (byte_pipe::*waits)() const noexcept) noexcept {
     std::lock_guard hold(lock_);
     if (!(this->*waits)()) return false;
     to.add(node);
