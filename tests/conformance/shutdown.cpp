@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Graceful shutdown: a request reaches everybody once, work under way is waited for and named.
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -216,6 +217,46 @@ TEST_CASE("work that need not begin is refused after the request, none slips pas
     CHECK(wrong == 0);
     CHECK(refused == 3 * rounds);
   });
+}
+
+TEST_CASE("who takes a callback back while it runs waits for its end", "[conformance][shutdown]") {
+  // Between fibers of one thread: who calls it is told by fiber.
+  as_fiber([](findings& found, auto&) {
+    shutdown_source source;
+    bool began = false, ended = false;
+    nursery n;
+    n.spawn([&, token = source.get_token()] {
+      {
+        const auto callback = token.closes([&] {
+          began = true;
+          for (int i = 0; i < 3; ++i) ramie::yield();
+          ended = true;
+        });
+        while (!began) ramie::yield();
+      }
+      found.expect(ended);
+    });
+    ramie::yield();
+    source.request();
+    n.join();
+  });
+  // Between threads.
+  shutdown_source source;
+  std::atomic<bool> began{false}, goes{false}, ended{false};
+  std::thread requests;
+  {
+    const auto callback = source.get_token().closes([&] {
+      began = true;
+      test::until([&] { return goes.load(); });
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();
+      ended = true;
+    });
+    requests = std::thread([&] { source.request(); });
+    test::until([&] { return began.load(); });
+    goes = true;
+  }
+  CHECK(ended);
+  requests.join();
 }
 
 TEST_CASE("a callback that is gone is not running any more", "[conformance][shutdown]") {

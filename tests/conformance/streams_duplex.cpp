@@ -237,6 +237,21 @@ TEST_CASE("closing an end of a duplex ends all calls under way at both", "[confo
   });
 }
 
+TEST_CASE("who never has to wait at a duplex lets others have their turn", "[conformance][streams][duplex]") {
+  as_fiber([](findings& found, auto&) {
+    auto [a, b] = make_duplex();
+    bool had_its_turn = false;
+    nursery n;
+    n.spawn([&] { had_its_turn = true; });
+    for (int i = 0; i < 1'000 && !had_its_turn; ++i) {
+      write_all(a, "x");
+      (void)read_up_to(b, 1);
+    }
+    found.expect(had_its_turn);
+    n.join();
+  });
+}
+
 TEST_CASE("a duplex cuts transfers short by its seed, and the same way every time", "[conformance][streams][duplex]") {
   const auto sizes = [](std::uint64_t seed) {
     auto [a, b] = make_duplex({.capacity = 64, .short_seed = seed});

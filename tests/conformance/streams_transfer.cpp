@@ -224,8 +224,14 @@ TEST_CASE("every function on streams is a cancellation point, also if there is n
       found.expect(throws([&] { out.flush(); }) && throws([&] { out.write_some({}, ec); }));
       found.expect(throws([&] { out.write("taken"); }) && out.pending().size() == 5);
       out.discard();
-      auto [a, b] = ramie::make_duplex();
-      found.expect(throws([&] { a.read_some({}, ec); }) && throws([&] { a.write_some({}); }));
+      auto ends = ramie::make_duplex();
+      found.expect(throws([&] { ends.first.read_some({}, ec); }) && throws([&] { ends.first.write_some({}); }));
+      found.expect(throws([&] { ends.first.write_some(ramie::bytes_of("there is room")); }));
+      {
+        const ramie::shield needed;
+        ramie::write_all(ends.second, "there is something");
+      }
+      found.expect(throws([&] { ends.first.read_some(writable(line = "-")); }) && ends.first.available() == 18);
       ramie::shutdown_source over;
       over.request();
       found.expect(throws([&] { over.get_token().wait(); }) && throws([&] { over.wait_pending(); }));
