@@ -265,7 +265,8 @@ std::stop_token shutdown_token::get_stop_token() const noexcept {
 shutdown_source::shutdown_source() : core_(std::make_shared<detail::shutdown_core>()) {}
 
 bool shutdown_source::request() noexcept {
-  return core_->request();
+  const auto core = core_;  // who is told may destroy this source
+  return core->request();
 }
 
 pending_report shutdown_source::wait_pending(deadline until) const {
