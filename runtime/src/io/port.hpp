@@ -52,12 +52,11 @@ class io_port {
   static constexpr std::size_t batches_a_turn = 8;
 
   // The owner ------------------------------------------------------------------------------------------
-  [[nodiscard]] bool is_open() const noexcept { return backend_ != nullptr; }
+  [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }
   void open(io_setup& how);  // throws
-  [[nodiscard]] platform::io_backend& backend() const noexcept { return *backend_; }
 
-  // Operations are under way, here: whoever sleeps should do so in wait().
-  [[nodiscard]] bool busy() const noexcept { return is_open() && backend_->under_way() != 0; }
+  // Operations are under way, here: whoever sleeps should do so in sleep().
+  [[nodiscard]] bool busy() const noexcept { return under_way() != 0; }
   // Sends what was submitted, completes what is done. True: there was something.
   bool turn() noexcept;
   // Sleeps until an operation is done, the parker has a token (which it consumes), or the time has come.
@@ -67,21 +66,22 @@ class io_port {
   // Any thread -----------------------------------------------------------------------------------------
   void wake_if_asleep() noexcept {
     platform::full_fence();                                             // 2
-    if (asleep_.load(std::memory_order_relaxed)) at_any_time()->wake();  // 3
+    if (asleep_.load(std::memory_order_relaxed)) backend()->wake();  // 3
   }
   // For an owner that is held up. True: operations are under way.
   bool help() noexcept;
   [[nodiscard]] std::size_t under_way() const noexcept {
-    const platform::io_backend* const b = at_any_time();
+    const platform::io_backend* const b = backend();
     return b != nullptr ? b->under_way() : 0;
   }
+  // Null: it is not open.
+  [[nodiscard]] platform::io_backend* backend() const noexcept { return backend_.load(std::memory_order_acquire); }
 
  private:
-  [[nodiscard]] platform::io_backend* at_any_time() const noexcept { return opened_.load(std::memory_order_acquire); }
   static bool turn(platform::io_backend& b) noexcept;
 
-  std::unique_ptr<platform::io_backend> backend_;
-  platform::atomic<platform::io_backend*> opened_{nullptr};  // the same, for others
+  std::unique_ptr<platform::io_backend> owned_;
+  platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
   platform::atomic<bool> asleep_{false};
 };
 
