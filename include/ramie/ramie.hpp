@@ -6,10 +6,12 @@
 #include <ramie/barrier.hpp>
 #include <ramie/blocking.hpp>
 #include <ramie/broadcast.hpp>
+#include <ramie/buffered.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/condition_variable.hpp>
+#include <ramie/duplex.hpp>
 #include <ramie/error.hpp>
 #include <ramie/event.hpp>
 #include <ramie/fiber_local.hpp>
@@ -28,7 +30,9 @@
 #include <ramie/select.hpp>
 #include <ramie/semaphore.hpp>
 #include <ramie/shared_mutex.hpp>
+#include <ramie/shutdown.hpp>
 #include <ramie/stats.hpp>
+#include <ramie/stream.hpp>
 #include <ramie/task.hpp>
 #include <ramie/this_fiber.hpp>
 #include <ramie/time.hpp>
