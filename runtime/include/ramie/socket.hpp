@@ -4,7 +4,7 @@
 // Of every operation that waits there are two: one throws std::system_error with its name, the other puts the error
 // into an std::error_code (cleared if all is well). Both take a deadline, never unless one is given; what comes too
 // late is std::errc::timed_out. Both are cancellation points on every call and throw `cancelled`, with nothing
-// transferred. What the machine can't even begin, for want of memory, is std::bad_alloc or std::system_error of both.
+// transferred. Both throw std::bad_alloc.
 //
 // Fibers of any runtime and plain threads may use one socket at once: for example one reads, another writes, a third
 // closes. An object must not be destroyed or moved from while another uses it.

@@ -34,10 +34,9 @@ template <class F>
 [[nodiscard]] int with_fd_of(const descriptor_ref& fd, F f) {
   return fd ? fd->with_fd(f) : -EBADF;
 }
-[[nodiscard]] inline std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why,
-                                          deadline until) {
-  return fd ? fd->perform(op, why, until.when()) : -EBADF;
-}
+// open_descriptor::perform, also of a socket that has none; what the machine can't even begin is a result, too.
+[[nodiscard]] std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why,
+                                   deadline until);
 
 [[nodiscard]] inline const sockaddr* native(const address& a) noexcept {
   return static_cast<const sockaddr*>(a.data());

@@ -28,6 +28,15 @@ address name_of(const descriptor_ref& fd, naming_call call, const char* what) {
 
 }  // namespace
 
+std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why, deadline until) {
+  if (!fd) return -EBADF;
+  try {
+    return fd->perform(op, why, until.when());
+  } catch (const std::system_error& e) {
+    return -e.code().value();  // no descriptors for a ring, no thread
+  }
+}
+
 descriptor_ref value_of(opened it, std::error_code* ec, const char* what) {
   if (ec == nullptr) {
     (void)value_or_throw(it.error, what);
