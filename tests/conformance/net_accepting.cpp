@@ -11,7 +11,6 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
-#include <ramie/testing.hpp>
 #include <support/net.hpp>
 
 namespace conformance_net_accepting {
@@ -20,10 +19,9 @@ using namespace std::chrono_literals;
 using ramie::address;
 using ramie::tcp_listener;
 using ramie::tcp_stream;
-using ramie::testing::wait_all_blocked;
 using test::findings;
 
-// While it lives, and but for those that it lets go, no descriptor can be had.
+// While it lives, or until it lets go, no descriptor can be had.
 class no_descriptors {
  public:
   no_descriptors() {
@@ -37,14 +35,14 @@ class no_descriptors {
     for (int fd = 0; (fd = ::fcntl(probe, F_DUPFD_CLOEXEC, 0)) >= 0;) taken_.push_back(fd);
   }
   ~no_descriptors() {
-    while (!taken_.empty()) let_go();
+    let_go();
     ::setrlimit(RLIMIT_NOFILE, &before_);
   }
   no_descriptors(const no_descriptors&) = delete;
   no_descriptors& operator=(const no_descriptors&) = delete;
   void let_go() {
-    ::close(taken_.back());
-    taken_.pop_back();
+    for (const int fd : taken_) ::close(fd);
+    taken_.clear();
   }
 
  private:
@@ -80,12 +78,12 @@ TEST_CASE("accept waits while there is no descriptor for another connection, and
       found.expect(s.is_open());
       accepted = true;
     });
-    wait_all_blocked();
+    test::wait_all_asleep();
     clock.advance(1ms);  // tries in vain; the next time is 2 ms later
-    wait_all_blocked();
+    test::wait_all_asleep();
     none.let_go();
     clock.advance(1ms);
-    wait_all_blocked();
+    test::wait_all_asleep();
     found.expect(!accepted);
     clock.advance(1ms);
     n.join();
@@ -103,13 +101,13 @@ TEST_CASE("accept tries ten times a second at least, however long there is no de
       accepted = true;
     });
     for (int i = 0; i < 20; ++i) {
-      wait_all_blocked();
+      test::wait_all_asleep();
       clock.advance(100ms);
     }
-    wait_all_blocked();
+    test::wait_all_asleep();
     none.let_go();
     clock.advance(99ms);
-    wait_all_blocked();
+    test::wait_all_asleep();
     found.expect(!accepted);
     clock.advance(1ms);
     n.join();
@@ -140,11 +138,11 @@ TEST_CASE("a deadline and a cancellation end an accept that waits for descriptor
       ++ended;
     });
     for (int i = 0; i < 49; ++i) {
-      wait_all_blocked();
+      test::wait_all_asleep();
       found.expect(ended == 0);
       clock.advance(1ms);
     }
-    wait_all_blocked();
+    test::wait_all_asleep();
     clock.advance(1ms);
     n.join();
     found.expect(ended == 1);
@@ -157,7 +155,7 @@ TEST_CASE("a deadline and a cancellation end an accept that waits for descriptor
         throw;
       }
     });
-    wait_all_blocked();
+    test::wait_all_asleep();
     others.cancel("enough");
     others.join();
     found.expect(ended == 2);

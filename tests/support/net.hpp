@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,9 +16,12 @@
 
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
 #include <support/crew.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
+
+#include <sched/scheduler.hpp>
 
 namespace test {
 
@@ -76,6 +81,17 @@ void on_each_io(F f) {
   });
 }
 
+// Returns when all other fibers are blocked, and none of them by an operation.
+inline void wait_all_asleep() {
+  const auto& workers = ramie::detail::look_around().desk->runs_in->workers;
+  const auto operates = [](const auto& w) { return w->io.under_way() != 0; };
+  do {
+    ramie::yield();
+    ramie::testing::wait_all_blocked();
+  } while (std::any_of(workers.begin(), workers.end(), operates));
+  ramie::testing::wait_all_blocked();  // those whose operation has just ended
+}
+
 inline std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
@@ -110,7 +126,10 @@ void echo(Stream& with, std::size_t at_once = 1024) {
 inline std::pair<ramie::tcp_stream, ramie::tcp_stream> tcp_pair() {
   auto listener = ramie::tcp_listener::bind(ramie::address::ipv4_loopback(0));
   auto near = ramie::tcp_stream::connect(listener.local_address());
-  return {std::move(near), listener.accept()};
+  auto far = listener.accept();
+  near.set_no_delay(true);
+  far.set_no_delay(true);
+  return {std::move(near), std::move(far)};
 }
 
 // The error that f() fails with, or none.
