@@ -41,10 +41,28 @@ TEST_CASE("an address is what it was parsed from", "[conformance][net]") {
 }
 
 TEST_CASE("what is no address is refused", "[conformance][net]") {
-  for (const char* const text :
-       {"", ":", "80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:+1", "127.0.0.1: 80",
-        "127.0.0.1:80 ", "127.0.0.256:80", "127.0.0:80", "[127.0.0.1]:80", "::1:80", "[::1]", "[::1]80", "[::1:80",
-        "[]:80", "[::1%]:80", "[::1%no-such-interface-here]:80", "[::g]:80", "localhost:80"}) {
+  for (const char* const text : {"",
+                                 ":",
+                                 "80",
+                                 "127.0.0.1",
+                                 "127.0.0.1:",
+                                 "127.0.0.1:65536",
+                                 "127.0.0.1:-1",
+                                 "127.0.0.1:+1",
+                                 "127.0.0.1: 80",
+                                 "127.0.0.1:80 ",
+                                 "127.0.0.256:80",
+                                 "127.0.0:80",
+                                 "[127.0.0.1]:80",
+                                 "::1:80",
+                                 "[::1]",
+                                 "[::1]80",
+                                 "[::1:80",
+                                 "[]:80",
+                                 "[::1%]:80",
+                                 "[::1%no-such-interface-here]:80",
+                                 "[::g]:80",
+                                 "localhost:80"}) {
     INFO(text);
     CHECK_THROWS_AS(address::parse(text), std::invalid_argument);
     CHECK_FALSE(address::try_parse(text).has_value());

@@ -166,9 +166,7 @@ TEST_CASE("close ends what others wait for on that socket", "[conformance][net]"
     auto listener = tcp_listener::bind(address::ipv4_loopback(0));
     ramie::nursery n;
     for (int i = 0; i < 3; ++i) {
-      n.spawn([&] {
-        found.expect(error_of([&] { (void)listener.accept(); }) == std::errc::bad_file_descriptor);
-      });
+      n.spawn([&] { found.expect(error_of([&] { (void)listener.accept(); }) == std::errc::bad_file_descriptor); });
     }
     wait_all_blocked();
     listener.close();

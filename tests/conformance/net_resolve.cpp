@@ -154,10 +154,7 @@ TEST_CASE("IPv6 is tried first", "[conformance][net][resolve]") {
   std::error_code ec;
   auto six = tcp_listener::bind(address::ipv6_loopback(0), {.ipv6_only = true}, ec);
   if (ec) return;
-  auto four = tcp_listener::bind(six.local_address().with_port(0) == six.local_address()
-                                     ? address::ipv4_loopback(0)
-                                     : address::ipv4_loopback(six.local_address().port()),
-                                 {}, ec);
+  const auto four = tcp_listener::bind(address::ipv4_loopback(six.local_address().port()), {}, ec);
   if (ec) return;  // somebody else has that port
   on_each_io([&](findings& found) {
     const auto s = ramie::connect("both.test", six.local_address().port());
@@ -192,22 +189,19 @@ TEST_CASE("an address that does not answer for 250 ms is joined by the next one"
     ramie::run(o, [&] {
       const silent_host silent, another;
       auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+      const auto began = ramie::now();
       std::atomic<bool> connected{false};
       ramie::nursery n;
       n.spawn([&] {
         const auto s = ramie::connect(addresses{silent.where(), another.where(), listener.local_address()});
-        found.expect(s.peer_address() == listener.local_address());
+        found.expect(s.peer_address() == listener.local_address() && ramie::now() - began >= 500ms);
         connected = true;
       });
-      wait_all_blocked();
-      clock.advance(250ms);
-      wait_all_blocked();
-      clock.advance(249ms);
-      wait_all_blocked();
-      found.expect(!connected);
-      clock.advance(1ms);
+      while (!connected) {
+        wait_all_blocked();
+        clock.advance(10ms);
+      }
       n.join();
-      found.expect(connected);
     });
     CHECK(found.wrong() == "");
   });

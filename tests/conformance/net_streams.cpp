@@ -204,7 +204,8 @@ TEST_CASE("read_exactly returns less only at the end of the stream", "[conforman
   });
 }
 
-TEST_CASE("the halves of a connection are used by two fibers, and the writer's end is the stream's", "[conformance][net]") {
+TEST_CASE("the halves of a connection are used by two fibers, and the writer's end is the stream's",
+          "[conformance][net]") {
   over_each_kind([](findings& found, auto& near, auto& far) {
     const auto all = test::pattern(30'000);
     const int fd = near.native_handle();
@@ -213,7 +214,7 @@ TEST_CASE("the halves of a connection are used by two fibers, and the writer's e
     found.expect(halves.reader.native_handle() == fd && halves.writer.native_handle() == fd);
     ramie::nursery n;
     n.spawn([&] { test::echo(far); });
-    n.spawn([&, out = std::move(halves.writer)] () mutable { out.write_all(bytes(all)); });
+    n.spawn([&, out = std::move(halves.writer)]() mutable { out.write_all(bytes(all)); });
     found.expect(take(halves.reader, all.size()) == all);
     n.join();  // echo has come to the end, because the writer is gone
     far.close();

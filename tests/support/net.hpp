@@ -40,9 +40,9 @@ inline const std::vector<ramie::io_choice>& io_choices() {
     using ramie::io_choice;
     using ramie::platform::io_mechanism;
     std::vector<io_choice> all;
-    for (const auto& [choice, mechanism] : {std::pair(io_choice::io_uring, io_mechanism::io_uring),
-                                            std::pair(io_choice::epoll, io_mechanism::epoll),
-                                            std::pair(io_choice::poll, io_mechanism::poll)}) {
+    for (const auto& [choice, mechanism] :
+         {std::pair(io_choice::io_uring, io_mechanism::io_uring), std::pair(io_choice::epoll, io_mechanism::epoll),
+          std::pair(io_choice::poll, io_mechanism::poll)}) {
       try {
         std::string why_not;
         (void)ramie::platform::make_io_backend(mechanism, why_not);
