@@ -17,7 +17,7 @@ const wait_reason waits_to_connect{"connect"};
 
 using naming_call = int (*)(int, sockaddr*, socklen_t*) noexcept;
 
-address name_of(const descriptor_ref& fd, naming_call call, const char* what) {
+address ask_for_name(const descriptor_ref& fd, naming_call call, const char* what) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
   const int result =
@@ -118,10 +118,10 @@ void socket_base::close() noexcept {
 }
 
 address socket_base::local_address() const {
-  return detail::name_of(fd_, ::getsockname, "ramie: local_address");
+  return detail::ask_for_name(fd_, ::getsockname, "ramie: local_address");
 }
 address socket_base::peer_of() const {
-  return detail::name_of(fd_, ::getpeername, "ramie: peer_address");
+  return detail::ask_for_name(fd_, ::getpeername, "ramie: peer_address");
 }
 
 int socket_base::option(int level, int name, const char* what) const {
