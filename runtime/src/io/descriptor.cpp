@@ -24,7 +24,7 @@ namespace ramie::detail {
 
 namespace {
 
-const wait_reason waits_for_end{"input/output, until it is cancelled"};
+const wait_reason waits_for_its_end{"input/output, until it is cancelled"};
 
 }  // namespace
 
@@ -180,7 +180,7 @@ std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const
   const wait_result ended = fiber_wait_told(request, node, why, until);
   if (ended == wait_result::timed_out || ended == wait_result::cancelled) {
     use.end();
-    (void)fiber_wait(request, node, waits_for_end, cancellable::no);
+    (void)fiber_wait(request, node, waits_for_its_end, cancellable::no);
   }
   if (op.result != -ECANCELED) return op.result;
   if (ended == wait_result::timed_out) return -ETIMEDOUT;
