@@ -20,10 +20,14 @@
 #include <support/crew.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
+#include <support/whims.hpp>
 
 #include <sched/scheduler.hpp>
 
 namespace test {
+
+// Transfers may be short, and what is ready may not be at first.
+inline const bool whimsical = follow_whims_of_the_environment();
 
 // Of this process.
 inline int open_descriptors() {
@@ -71,13 +75,17 @@ void with_each_io(F f) {
   }
 }
 
-// The same for f(found) as a fiber.
+// The same for f(found) as a fiber, with and without chaos.
 template <class F>
 void on_each_io(F f) {
-  with_each_io([&](const ramie::options& o) {
-    findings found;
-    ramie::run(o, [&] { f(found); });
-    CHECK(found.wrong() == "");
+  with_each_io([&](ramie::options o) {
+    for (const bool chaos : {false, true}) {
+      INFO("chaos " << chaos);
+      if (chaos) o.chaos = ramie::chaos_mode{o.workers + 5};
+      findings found;
+      ramie::run(o, [&] { f(found); });
+      CHECK(found.wrong() == "");
+    }
   });
 }
 
