@@ -199,6 +199,7 @@ TEST_CASE("a fiber that is cancelled while it waits for a connection takes nothi
     near.write_all(bytes("a"));
     far.write_all(bytes("b"));
     found.expect(test::take(far, 1) == "a" && test::take(near, 1) == "b");
+    near.write_all(bytes("first"));
     {
       ramie::nursery n;
       n.spawn([&] { until_cancelled([&] { (void)fill(near); }); });
@@ -207,7 +208,7 @@ TEST_CASE("a fiber that is cancelled while it waits for a connection takes nothi
       n.join();
     }
     found.expect(cancelled == 3);
-    found.expect(test::take(far, 3) == "xxx");
+    found.expect(test::take(far, 5) == "first");
   });
 }
 
@@ -266,6 +267,7 @@ TEST_CASE("what comes too late is timed_out, and what is there counts although i
                    (void)near.read_exactly(room(text), deadline::after(1ms));
                  }) == std::errc::timed_out);
     found.expect(fill(near, deadline::after(5ms)) == std::errc::timed_out);
+    if (test::whimsical) return;  // what is there may not be at first
     far.write_all(bytes("ab"));
     std::string one(1, '\0');
     found.expect(near.read_some(room(one)) == 1);
