@@ -161,7 +161,7 @@ std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_rea
 std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until) {
   worker& w = *this_worker();
   if (!w.io.is_open()) w.sched.open_port(w);
-  platform::io_backend& backend = w.io.backend();
+  platform::io_backend& backend = *w.io.backend();
   const bool of_file = platform::is_of_file(op);
   if (of_file || backend.wants_non_blocking()) {
     if (!of_file) make_non_blocking();
