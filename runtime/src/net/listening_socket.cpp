@@ -5,9 +5,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "net.hpp"
 
 namespace ramie::detail {
@@ -15,7 +12,6 @@ namespace ramie::detail {
 namespace {
 
 const wait_reason waits_to_accept{"accept"};
-constexpr std::chrono::milliseconds shortest_pause{1}, longest_pause{100};
 
 // The machine has no room for another descriptor: that may pass.
 bool is_shortage(std::int32_t error) noexcept {
@@ -82,11 +78,10 @@ descriptor_ref listening_socket::listen_at(const address& where, const listen_op
 }
 
 descriptor_ref listening_socket::accept_one(address* peer, std::error_code* ec, deadline until) {
-  for (auto pause = shortest_pause;; pause = std::min(pause * 2, longest_pause)) {
+  for (growing_pause pause;;) {
     opened next = accept_next(descriptor(), peer, until);
     if (ec != nullptr || !is_shortage(next.error)) return value_of(std::move(next), ec, "ramie: accept");
-    if (until.expired()) throw_io_error(-ETIMEDOUT, "ramie: accept");
-    sleep_until(std::min(time_after(pause), until.when()));
+    if (!pause.wait(until)) throw_io_error(-ETIMEDOUT, "ramie: accept");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <system_error>
 #include <utility>
@@ -37,6 +38,16 @@ template <class F>
 // open_descriptor::perform, also of a socket that has none; what the machine can't even begin is a result, too.
 [[nodiscard]] std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why,
                                    deadline until);
+
+// Between attempts at what nobody can wait for: 1 ms, 2 ms, and so on up to 100 ms.
+class growing_pause {
+ public:
+  // False: the deadline has come. A cancellation point, like sleep_until.
+  [[nodiscard]] bool wait(deadline until);
+
+ private:
+  std::chrono::milliseconds next_{1};
+};
 
 [[nodiscard]] inline const sockaddr* native(const address& a) noexcept {
   return static_cast<const sockaddr*>(a.data());

@@ -2,9 +2,14 @@
 // Sockets of any kind: made, asked, closed.
 #include <ramie/socket.hpp>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <string>
+
+#include <ramie/cancel.hpp>
 #include <ramie/error.hpp>
 
 #include "net.hpp"
@@ -61,7 +66,37 @@ opened open_socket(const address& like, int type) {
   return {open_descriptor::adopt(fd), 0};
 }
 
+bool growing_pause::wait(deadline until) {
+  constexpr std::chrono::milliseconds longest{100};
+  if (until.expired()) return false;
+  sleep_until(std::min(time_after(next_), until.when()));
+  next_ = std::min(next_ * 2, longest);
+  return true;
+}
+
+namespace {
+
+// A unix socket is connected at once, unless the listener's backlog is full; and no mechanism knows how to wait for
+// that: to poll and epoll such a socket is always ready, and io_uring lets a thread of the kernel block.
+opened open_connected_locally(const address& to, deadline until) {
+  opened made = open_socket(to, SOCK_STREAM | SOCK_NONBLOCK);
+  if (made.error != 0) return made;
+  const auto attempt = [&](int fd) { return outcome_of(::connect(fd, native(to), native_size(to))); };
+  growing_pause pause;
+  check_cancelled();
+  while ((made.error = made.fd->with_fd(attempt)) == -EAGAIN) {
+    if (!pause.wait(until)) return {{}, -ETIMEDOUT};
+  }
+  if (made.error != 0) return {{}, made.error};
+  // The runtime sets it again if it wants it.
+  (void)made.fd->with_fd([](int fd) { return ::fcntl(fd, F_SETFL, 0); });
+  return made;
+}
+
+}  // namespace
+
 opened open_connected(const address& to, deadline until) {
+  if (!to.is_ip()) return open_connected_locally(to, until);
   opened made = open_socket(to, SOCK_STREAM);
   if (made.error != 0) return made;
   address target = to;  // the kernel's until it is connected
