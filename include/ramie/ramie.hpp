@@ -2,6 +2,7 @@
 // Everything.
 #pragma once
 
+#include <ramie/address.hpp>
 #include <ramie/arena.hpp>
 #include <ramie/barrier.hpp>
 #include <ramie/blocking.hpp>
@@ -25,16 +26,21 @@
 #include <ramie/options.hpp>
 #include <ramie/rate_limiter.hpp>
 #include <ramie/report.hpp>
+#include <ramie/resolve.hpp>
 #include <ramie/retry.hpp>
 #include <ramie/runtime.hpp>
 #include <ramie/select.hpp>
 #include <ramie/semaphore.hpp>
 #include <ramie/shared_mutex.hpp>
 #include <ramie/shutdown.hpp>
+#include <ramie/socket.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/stream.hpp>
 #include <ramie/task.hpp>
+#include <ramie/tcp.hpp>
 #include <ramie/this_fiber.hpp>
 #include <ramie/time.hpp>
 #include <ramie/timeout.hpp>
+#include <ramie/udp.hpp>
+#include <ramie/unix.hpp>
 #include <ramie/watch.hpp>

@@ -16,12 +16,13 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolve()
 CXX = os.environ.get("CXX", "g++").split()
-PAGES = ["README.md", "docs/channels.md", "docs/nurseries.md", "docs/streams.md", "docs/sync.md", "docs/testing.md", "docs/time-and-blocking.md"]
+PAGES = ["README.md", "docs/channels.md", "docs/files-and-processes.md", "docs/net.md", "docs/nurseries.md", "docs/streams.md", "docs/sync.md",
+         "docs/testing.md", "docs/time-and-blocking.md"]
 OPTIONS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-pthread",
            *(f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include"))]
 BLOCK = re.compile(r"^```cpp\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.S | re.M)
-USUAL = "#include <atomic>\n#include <chrono>\n#include <cstdio>\n#include <memory>\n#include <mutex>\n#include <optional>\n#include <shared_mutex>\n#include <stdexcept>\n#include <string>\n#include <system_error>\n#include <thread>\n" \
-        "#include <vector>\n#include <ramie/ramie.hpp>\nusing namespace std::chrono_literals;\n"
+USUAL = "#include <array>\n#include <atomic>\n#include <chrono>\n#include <cstdio>\n#include <memory>\n#include <mutex>\n#include <optional>\n#include <shared_mutex>\n#include <span>\n#include <stdexcept>\n#include <string>\n#include <system_error>\n#include <thread>\n" \
+        "#include <unistd.h>\n#include <vector>\n#include <ramie/ramie.hpp>\nusing namespace std::chrono_literals;\n"
 
 
 # The headers of all that are no programs, parsed once. A compiler that doesn't take the .gch takes the header.

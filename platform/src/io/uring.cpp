@@ -184,7 +184,7 @@ class uring_backend final : public io_backend {
   [[nodiscard]] bool start(io_operation& op) noexcept {
     io_uring_sqe* const e = entry();
     if (e == nullptr) return false;
-    if (faults::befalls(io_whim::again)) {
+    if (op.code != io_code::nothing && faults::befalls(io_whim::again)) {
       op.state |= feigned;
       io_uring_prep_nop(e);
     } else {

@@ -17,15 +17,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <system_error>
-#include <utility>
 
+#include <ramie/detail/descriptor_ref.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
 namespace ramie::detail {
-
-class descriptor_ref;
 
 // One operation under way, as its descriptor sees it.
 class io_use {
@@ -103,28 +101,6 @@ class open_descriptor {
   bool non_blocking_ = false;      // since we asked for it
   std::uint32_t plain_uses_ = 0;   // with_fd
   io_use* uses_ = nullptr;
-};
-
-// Shares an open_descriptor; the last one closes it. Null when default made or moved from.
-class descriptor_ref {
- public:
-  descriptor_ref() noexcept = default;
-  descriptor_ref(const descriptor_ref& other) noexcept;
-  descriptor_ref(descriptor_ref&& other) noexcept : it_(std::exchange(other.it_, nullptr)) {}
-  descriptor_ref& operator=(descriptor_ref other) noexcept {
-    std::swap(it_, other.it_);
-    return *this;
-  }
-  ~descriptor_ref();
-
-  [[nodiscard]] open_descriptor* operator->() const noexcept { return it_; }
-  [[nodiscard]] open_descriptor& operator*() const noexcept { return *it_; }
-  [[nodiscard]] explicit operator bool() const noexcept { return it_ != nullptr; }
-
- private:
-  friend class open_descriptor;
-  explicit descriptor_ref(open_descriptor* it) noexcept : it_(it) {}
-  open_descriptor* it_ = nullptr;
 };
 
 // Both manners of saying that something failed. `result` is a count or -errno.

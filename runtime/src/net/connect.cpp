@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSL-1.0
+// Connecting to one of several addresses (RFC 8305). One fiber or thread does it all: the connects under way are
+// descriptors that don't block, in an epoll set of their own, and to wait for any of them is to wait for the set. So
+// cancellation and deadlines need nothing of their own, and whoever leaves closes everything.
+//
+// Rejected: a fiber for each attempt. A plain thread has none to spare, and the attempts that lost would have to be
+// cancelled and waited for.
+#include <ramie/resolve.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include <ramie/error.hpp>
+
+#include "net.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds before_the_next{250};
+const wait_reason waits_for_any{"connect to any of several addresses"};
+
+class attempts {
+ public:
+  explicit attempts(std::size_t most) { under_way_.reserve(most); }
+  ~attempts() {
+    for (const int fd : under_way_) ::close(fd);
+  }
+  attempts(const attempts&) = delete;
+  attempts& operator=(const attempts&) = delete;
+
+  [[nodiscard]] std::int32_t open() {
+    const int fd = outcome_of(::epoll_create1(EPOLL_CLOEXEC));
+    if (fd >= 0) set_ = open_descriptor::adopt(fd);
+    return std::min(fd, 0);
+  }
+  [[nodiscard]] bool empty() const noexcept { return under_way_.empty(); }
+  // 0, or why it can't be begun.
+  [[nodiscard]] std::int32_t begin(const address& to) noexcept {
+    const int fd = outcome_of(::socket(native(to)->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (fd < 0) return fd;
+    under_way_.push_back(fd);
+    int result = outcome_of(::connect(fd, native(to), native_size(to)));
+    if (result == 0 || result == -EINPROGRESS || result == -EINTR) {
+      epoll_event wanted{};
+      wanted.events = EPOLLOUT;
+      wanted.data.fd = fd;
+      result = set_->with_fd([&](int set) { return outcome_of(::epoll_ctl(set, EPOLL_CTL_ADD, fd, &wanted)); });
+    }
+    if (result != 0) drop(fd);
+    return result;
+  }
+  // Until one has ended, well or not: its descriptor. Else -errno.
+  [[nodiscard]] std::int32_t next_ended(deadline until) {
+    platform::io_operation op;
+    op.code = platform::io_code::ready;
+    op.flags = POLLIN;
+    const std::int32_t result = perform(set_, op, waits_for_any, until);
+    if (result < 0) return result;
+    epoll_event happened{};
+    const int count = set_->with_fd([&](int set) { return outcome_of(::epoll_wait(set, &happened, 1, 0)); });
+    return count == 1 ? happened.data.fd : -EAGAIN;
+  }
+  // 0: it is connected.
+  [[nodiscard]] static std::int32_t verdict(int fd) noexcept {
+    int error = 0;
+    socklen_t size = sizeof error;
+    const int result = outcome_of(::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size));
+    return result != 0 ? result : -error;
+  }
+  void drop(int fd) noexcept {
+    std::erase(under_way_, fd);
+    ::close(fd);
+  }
+  // The others go with this object.
+  [[nodiscard]] opened take(int fd) {
+    std::erase(under_way_, fd);
+    (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);  // the runtime sets it if it wants it
+    return {open_descriptor::adopt(fd), 0};
+  }
+
+ private:
+  descriptor_ref set_;
+  std::vector<int> under_way_;
+};
+
+// The state of one call.
+class connect_race {
+ public:
+  connect_race(std::span<const address> candidates, deadline until)
+      : rest_(candidates), until_(until), under_way_(candidates.size()) {}
+
+  [[nodiscard]] opened run() {
+    if (const std::int32_t error = under_way_.open(); error < 0) return {{}, error};
+    for (;;) {
+      while (!rest_.empty() && (under_way_.empty() || deadline(next_at_).expired())) begin_next();
+      if (under_way_.empty()) return {{}, first_error_};
+      const bool last = rest_.empty();
+      const std::int32_t ended = under_way_.next_ended(last ? until_ : deadline(std::min(next_at_, until_.when())));
+      if (ended == -EAGAIN || (ended == -ETIMEDOUT && !until_.expired())) continue;
+      if (ended < 0) return {{}, ended};
+      const std::int32_t error = attempts::verdict(ended);
+      if (error == 0) return under_way_.take(ended);
+      under_way_.drop(ended);
+      failed(error);
+    }
+  }
+
+ private:
+  void begin_next() {
+    const address& to = rest_.front();
+    rest_ = rest_.subspan(1);
+    next_at_ = time_after(before_the_next);
+    if (const std::int32_t error = under_way_.begin(to); error < 0) failed(error);
+  }
+  void failed(std::int32_t error) noexcept {
+    if (first_error_ == 0) first_error_ = error;
+    next_at_ = std::chrono::steady_clock::time_point::min();  // at once
+  }
+
+  std::span<const address> rest_;
+  const deadline until_;
+  attempts under_way_;
+  std::chrono::steady_clock::time_point next_at_ = std::chrono::steady_clock::time_point::min();
+  std::int32_t first_error_ = 0;
+};
+
+opened connect_any(std::span<const address> candidates, deadline until) {
+  if (candidates.empty()) throw usage_error("connect: no address to connect to");
+  for (const address& a : candidates) expect_ip(a, "connect");
+  return candidates.size() == 1 ? open_connected(candidates.front(), until) : connect_race(candidates, until).run();
+}
+
+}  // namespace
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+tcp_stream connect(std::span<const address> candidates, deadline until) {
+  return tcp_stream(detail::value_of(detail::connect_any(candidates, until), nullptr, "ramie: connect"));
+}
+tcp_stream connect(std::span<const address> candidates, std::error_code& ec, deadline until) {
+  return tcp_stream(detail::value_of(detail::connect_any(candidates, until), &ec, "ramie: connect"));
+}
+
+}  // namespace ramie::inline v0

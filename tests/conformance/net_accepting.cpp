@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+// Accepting when the machine has no descriptor to spare.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/net.hpp>
+
+namespace conformance_net_accepting {
+
+using namespace std::chrono_literals;
+using ramie::address;
+using ramie::tcp_listener;
+using ramie::tcp_stream;
+using test::findings;
+
+// While it lives, or until it lets go, no descriptor can be had.
+class no_descriptors {
+ public:
+  no_descriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int probe = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    taken_.reserve(256);
+    taken_.push_back(probe);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(probe) + 64;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    for (int fd = 0; (fd = ::fcntl(probe, F_DUPFD_CLOEXEC, 0)) >= 0;) taken_.push_back(fd);
+  }
+  ~no_descriptors() {
+    let_go();
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  no_descriptors(const no_descriptors&) = delete;
+  no_descriptors& operator=(const no_descriptors&) = delete;
+  void let_go() {
+    for (const int fd : taken_) ::close(fd);
+    taken_.clear();
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
+// f(found, clock, listener) with a connection that waits to be accepted, and time that stands still.
+template <class F>
+void with_a_guest(F f) {
+  test::with_each_io([&](ramie::options o) {
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    ramie::run(o, [&] {
+      auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+      (void)tcp_stream::connect(listener.local_address());
+      (void)listener.accept();
+      const auto guest = tcp_stream::connect(listener.local_address());
+      f(found, clock, listener);
+    });
+    CHECK(found.wrong() == "");
+  });
+}
+
+TEST_CASE("accept waits while there is no descriptor for another connection, and then goes on", "[conformance][net]") {
+  with_a_guest([](findings& found, ramie::manual_clock& clock, tcp_listener& listener) {
+    std::atomic<bool> accepted{false};
+    no_descriptors none;
+    ramie::nursery n;
+    n.spawn([&] {
+      const auto s = listener.accept();
+      found.expect(s.is_open());
+      accepted = true;
+    });
+    test::wait_all_asleep();
+    clock.advance(1ms);  // tries in vain; the next time is 2 ms later
+    test::wait_all_asleep();
+    none.let_go();
+    clock.advance(1ms);
+    test::wait_all_asleep();
+    found.expect(!accepted);
+    clock.advance(1ms);
+    n.join();
+    found.expect(accepted);
+  });
+}
+
+TEST_CASE("accept tries ten times a second at least, however long there is no descriptor", "[conformance][net]") {
+  with_a_guest([](findings& found, ramie::manual_clock& clock, tcp_listener& listener) {
+    std::atomic<bool> accepted{false};
+    no_descriptors none;
+    ramie::nursery n;
+    n.spawn([&] {
+      (void)listener.accept();
+      accepted = true;
+    });
+    for (int i = 0; i < 20; ++i) {
+      test::wait_all_asleep();
+      clock.advance(100ms);
+    }
+    test::wait_all_asleep();
+    none.let_go();
+    clock.advance(99ms);
+    test::wait_all_asleep();
+    found.expect(!accepted);
+    clock.advance(1ms);
+    n.join();
+  });
+}
+
+TEST_CASE("with an error_code, accept says at once that there is no descriptor", "[conformance][net]") {
+  with_a_guest([](findings& found, ramie::manual_clock&, tcp_listener& listener) {
+    std::error_code ec;
+    {
+      no_descriptors none;
+      address peer;
+      found.expect(!listener.accept(ec).is_open() && ec == std::errc::too_many_files_open);
+      found.expect(!listener.accept(peer, ec).is_open() && ec == std::errc::too_many_files_open);
+    }
+    found.expect(listener.accept(ec).is_open() && !ec);
+  });
+}
+
+TEST_CASE("a deadline and a cancellation end an accept that waits for descriptors", "[conformance][net]") {
+  with_a_guest([](findings& found, ramie::manual_clock& clock, tcp_listener& listener) {
+    std::atomic<int> ended{0};
+    no_descriptors none;
+    ramie::nursery n;
+    n.spawn([&] {
+      const auto late = test::error_of([&] { (void)listener.accept(ramie::deadline::after(50ms)); });
+      found.expect(late == std::errc::timed_out);
+      ++ended;
+    });
+    for (int i = 0; i < 49; ++i) {
+      test::wait_all_asleep();
+      found.expect(ended == 0);
+      clock.advance(1ms);
+    }
+    test::wait_all_asleep();
+    clock.advance(1ms);
+    n.join();
+    found.expect(ended == 1);
+    ramie::nursery others;
+    others.spawn([&] {
+      try {
+        (void)listener.accept();
+      } catch (const ramie::cancelled&) {
+        ++ended;
+        throw;
+      }
+    });
+    test::wait_all_asleep();
+    others.cancel("enough");
+    others.join();
+    found.expect(ended == 2);
+  });
+}
+
+}  // namespace conformance_net_accepting

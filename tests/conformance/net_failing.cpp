@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: BSL-1.0
+// Connections that fail, end early, or are not waited for any longer: TCP and unix alike.
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
+#include <support/net.hpp>
+
+namespace conformance_net_failing {
+
+using namespace std::chrono_literals;
+using ramie::address;
+using ramie::deadline;
+using ramie::tcp_listener;
+using ramie::tcp_stream;
+using ramie::unix_listener;
+using ramie::unix_stream;
+using ramie::testing::wait_all_blocked;
+using test::bytes;
+using test::error_of;
+using test::findings;
+using test::on_each_io;
+using test::room;
+
+template <class F>
+void over_each_kind(F f) {
+  on_each_io([&](findings& found) {
+    auto [near, far] = test::tcp_pair();
+    f(found, near, far);
+    auto [left, right] = unix_stream::pair();
+    f(found, left, right);
+  });
+}
+
+// What a read of one byte ends with.
+template <class Stream>
+std::error_code read_error(Stream& from, deadline until = {}) {
+  std::string byte(1, '\0');
+  std::error_code ec;
+  (void)from.read_some(room(byte), ec, until);
+  return ec;
+}
+
+// Writes as much as the buffers hold, and then waits.
+template <class Stream>
+std::error_code fill(Stream& to, deadline until = {}) {
+  const std::string much(1 << 20, 'x');
+  std::error_code ec;
+  for (int i = 0; i < 64 && !ec; ++i) (void)to.write_all(bytes(much), ec, until);
+  return ec;
+}
+
+// An address at which nobody answers: a listener whose backlog is full.
+class silent_host {
+ public:
+  silent_host()
+      : listener_(tcp_listener::bind(address::ipv4_loopback(0), {.backlog = 0})),
+        first_(tcp_stream::connect(listener_.local_address())) {}
+  [[nodiscard]] address where() const { return listener_.local_address(); }
+  // The one that fills it.
+  void make_room() { (void)listener_.accept(); }
+
+ private:
+  tcp_listener listener_;
+  tcp_stream first_;
+};
+
+TEST_CASE("a connection that nobody listens for is refused", "[conformance][net]") {
+  on_each_io([](findings& found) {
+    auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+    const auto where = listener.local_address();
+    listener.close();
+    std::error_code ec;
+    auto s = tcp_stream::connect(where, ec);
+    found.expect(ec == std::errc::connection_refused && !s.is_open());
+    try {
+      s = tcp_stream::connect(where);
+      found.expect(false);
+    } catch (const std::system_error& e) {
+      found.expect(e.code() == std::errc::connection_refused);
+      found.expect(std::string(e.what()).find("connect") != std::string::npos);
+    }
+    auto u = unix_stream::connect(address::unix_abstract("ramie-nobody-listens-here"), ec);
+    found.expect(ec == std::errc::connection_refused && !u.is_open());
+    u = unix_stream::connect(address::unix_path("/no/such/place"), ec);
+    found.expect(ec == std::errc::no_such_file_or_directory);
+  });
+}
+
+TEST_CASE("an address of the wrong kind, or in use, is refused", "[conformance][net]") {
+  const auto ip = address::ipv4_loopback(0), local = address::unix_abstract("ramie-test");
+  CHECK_THROWS_AS(tcp_listener::bind(local), ramie::usage_error);
+  CHECK_THROWS_AS(tcp_stream::connect(local), ramie::usage_error);
+  CHECK_THROWS_AS(ramie::udp_socket::bind(local), ramie::usage_error);
+  CHECK_THROWS_AS(unix_listener::bind(ip), ramie::usage_error);
+  CHECK_THROWS_AS(unix_stream::connect(ip), ramie::usage_error);
+  CHECK_THROWS_AS(ramie::unix_datagram::bind(ip), ramie::usage_error);
+  CHECK_THROWS_AS(tcp_listener::bind(address()), ramie::usage_error);
+
+  const int before = test::open_descriptors();
+  {
+    const auto listener = tcp_listener::bind(ip);
+    const auto where = listener.local_address();
+    CHECK(error_of([&] { (void)tcp_listener::bind(where); }) == std::errc::address_in_use);
+    std::error_code ec;
+    CHECK_FALSE(tcp_listener::bind(where, {}, ec).is_open());
+    CHECK(ec == std::errc::address_in_use);
+    const auto one = tcp_listener::bind(ip, {.reuse_port = true});
+    const auto two = tcp_listener::bind(one.local_address(), {.reuse_port = true}, ec);
+    CHECK_FALSE(ec);
+    CHECK(two.local_address() == one.local_address());
+  }
+  CHECK(test::open_descriptors() == before);
+}
+
+TEST_CASE("a socket that is not open refuses everything", "[conformance][net]") {
+  on_each_io([](findings& found) {
+    tcp_stream never;
+    auto [near, far] = test::tcp_pair();
+    const tcp_stream moved_to = std::move(near);
+    far.close();
+    far.close();
+    for (tcp_stream* const s : {&never, &near, &far}) {
+      found.expect(!s->is_open() && s->native_handle() == -1);
+      found.expect(read_error(*s) == std::errc::bad_file_descriptor);
+      found.expect(error_of([&] { (void)s->write_some(bytes("x")); }) == std::errc::bad_file_descriptor);
+      found.expect(error_of([&] { s->shutdown(ramie::shutdown_part::both); }) == std::errc::bad_file_descriptor);
+      found.expect(error_of([&] { (void)s->peer_address(); }) == std::errc::bad_file_descriptor);
+      s->close();
+    }
+    tcp_listener none;
+    std::error_code ec;
+    found.expect(!none.accept(ec).is_open() && ec == std::errc::bad_file_descriptor);
+    found.expect(error_of([&] { (void)none.accept(); }) == std::errc::bad_file_descriptor);
+  });
+}
+
+TEST_CASE("close ends what others wait for on that socket", "[conformance][net]") {
+  over_each_kind([](findings& found, auto& near, auto& far) {
+    ramie::nursery n;
+    std::atomic<int> ended{0};
+    const auto expect_end = [&](std::error_code ec) {
+      found.expect(ec == std::errc::bad_file_descriptor);
+      ++ended;
+    };
+    for (int i = 0; i < 3; ++i) n.spawn([&] { expect_end(read_error(near)); });
+    n.spawn([&] { expect_end(fill(near)); });
+    wait_all_blocked();
+    found.expect(ended == 0);
+    near.close();
+    n.join();
+    found.expect(ended == 4 && !near.is_open());
+    (void)far;
+  });
+  on_each_io([](findings& found) {
+    auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+    ramie::nursery n;
+    for (int i = 0; i < 3; ++i) {
+      n.spawn([&] { found.expect(error_of([&] { (void)listener.accept(); }) == std::errc::bad_file_descriptor); });
+    }
+    wait_all_blocked();
+    listener.close();
+    n.join();
+  });
+}
+
+TEST_CASE("a fiber that is cancelled while it waits for a connection takes nothing from it", "[conformance][net]") {
+  over_each_kind([](findings& found, auto& near, auto& far) {
+    std::atomic<int> cancelled{0};
+    const auto until_cancelled = [&](auto f) {
+      try {
+        f();
+      } catch (const ramie::cancelled&) {
+        ++cancelled;
+        throw;
+      }
+      found.expect(false);
+    };
+    {
+      ramie::nursery n;
+      std::string byte(1, '\0');
+      n.spawn([&] { until_cancelled([&] { (void)near.read_some(room(byte)); }); });
+      n.spawn([&] { until_cancelled([&] { (void)far.read_exactly(room(byte)); }); });
+      wait_all_blocked();
+      n.cancel("enough");
+      n.join();
+    }
+    found.expect(cancelled == 2);
+    near.write_all(bytes("a"));
+    far.write_all(bytes("b"));
+    found.expect(test::take(far, 1) == "a" && test::take(near, 1) == "b");
+    near.write_all(bytes("first"));
+    {
+      ramie::nursery n;
+      n.spawn([&] { until_cancelled([&] { (void)fill(near); }); });
+      wait_all_blocked();
+      n.cancel("enough");
+      n.join();
+    }
+    found.expect(cancelled == 3);
+    found.expect(test::take(far, 5) == "first");
+  });
+}
+
+TEST_CASE("a fiber that is cancelled while it accepts or connects leaves nothing behind", "[conformance][net]") {
+  on_each_io([](findings& found) {
+    auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+    silent_host silent;
+    std::atomic<int> cancelled{0}, connected{0};
+    {
+      ramie::nursery n;
+      const auto until_cancelled = [&](auto f) {
+        try {
+          f();
+          ++connected;
+        } catch (const ramie::cancelled&) {
+          ++cancelled;
+          throw;
+        }
+      };
+      n.spawn([&] { until_cancelled([&] { (void)listener.accept(); }); });
+      n.spawn([&] { until_cancelled([&] { (void)tcp_stream::connect(silent.where()); }); });
+      wait_all_blocked();
+      n.cancel("enough");
+      n.join();
+    }
+    found.expect(cancelled == 2 && connected == 0);
+    auto near = tcp_stream::connect(listener.local_address());
+    auto far = listener.accept();
+    near.write_all(bytes("still there"));
+    found.expect(test::take(far, 11) == "still there");
+  });
+}
+
+TEST_CASE("every operation of a cancelled fiber throws, also one that need not wait", "[conformance][net]") {
+  over_each_kind([](findings& found, auto& near, auto& far) {
+    far.write_all(bytes("there"));
+    int thrown = 0;
+    std::string text(5, '\0');
+    std::error_code ec;
+    const auto expect_thrown = [&](auto f) { thrown += !ramie::with_timeout(0s, f); };
+    expect_thrown([&] { (void)near.read_some(room(text)); });
+    expect_thrown([&] { (void)near.read_some(room(text), ec); });
+    expect_thrown([&] { (void)near.read_some(std::span<std::byte>(), ec); });
+    expect_thrown([&] { (void)near.write_some(bytes("x")); });
+    expect_thrown([&] { near.write_all(std::span<const std::byte>()); });
+    found.expect(thrown == 5);
+    found.expect(test::take(near, 5) == "there");
+  });
+}
+
+TEST_CASE("what comes too late is timed_out, and what is there counts although it is late", "[conformance][net]") {
+  over_each_kind([](findings& found, auto& near, auto& far) {
+    found.expect(read_error(near, deadline::after(1ms)) == std::errc::timed_out);
+    found.expect(error_of([&] {
+                   std::string text(1, '\0');
+                   (void)near.read_exactly(room(text), deadline::after(1ms));
+                 }) == std::errc::timed_out);
+    found.expect(fill(near, deadline::after(5ms)) == std::errc::timed_out);
+    if (test::whimsical) return;  // what is there may not be at first
+    far.write_all(bytes("ab"));
+    std::string one(1, '\0');
+    found.expect(near.read_some(room(one)) == 1);
+    found.expect(near.read_some(room(one), deadline(ramie::now() - 1s)) == 1 && one == "b");
+  });
+  on_each_io([](findings& found) {
+    auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+    std::error_code ec;
+    found.expect(!listener.accept(ec, deadline::after(1ms)).is_open() && ec == std::errc::timed_out);
+    silent_host silent;
+    found.expect(!tcp_stream::connect(silent.where(), ec, deadline::after(1ms)).is_open());
+    found.expect(ec == std::errc::timed_out);
+    found.expect(error_of([&] { (void)tcp_stream::connect(silent.where(), deadline::after(1ms)); }) ==
+                 std::errc::timed_out);
+  });
+}
+
+TEST_CASE("deadlines of sockets go by the runtime's clock", "[conformance][net][clock]") {
+  test::with_each_io([](ramie::options o) {
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    ramie::run(o, [&] {
+      auto [near, far] = test::tcp_pair();
+      std::atomic<bool> ended{false};
+      ramie::nursery n;
+      n.spawn([&, &in = near] {
+        found.expect(read_error(in, deadline::after(1h)) == std::errc::timed_out);
+        ended = true;
+      });
+      wait_all_blocked();
+      clock.advance(59min);
+      wait_all_blocked();
+      found.expect(!ended);
+      clock.advance(1min);
+      n.join();
+    });
+    CHECK(found.wrong() == "");
+  });
+}
+
+TEST_CASE("a connection that is reset is an error at the other end", "[conformance][net]") {
+  on_each_io([](findings& found) {
+    for (const bool waits : {false, true}) {
+      auto [near, far] = test::tcp_pair();
+      near.set_linger(0s);
+      ramie::nursery n;
+      std::error_code got;
+      const auto read = [&, &out = far] { got = read_error(out); };
+      if (waits) {
+        n.spawn(read);
+        wait_all_blocked();
+      }
+      near.close();
+      if (!waits) read();
+      n.join();
+      found.expect(got == std::errc::connection_reset);
+      found.expect(error_of([&, &out = far] { out.write_all(bytes("x")); }) == std::errc::broken_pipe);
+    }
+  });
+}
+
+TEST_CASE("writing to a peer that has closed is an error, and no signal", "[conformance][net]") {
+  struct sigaction before {};
+  REQUIRE(::sigaction(SIGPIPE, nullptr, &before) == 0);
+  REQUIRE(before.sa_handler == SIG_DFL);  // it would end this program
+  over_each_kind([](findings& found, auto& near, auto& far) {
+    far.close();
+    std::error_code ec;
+    for (int i = 0; i < 1000 && !ec; ++i) near.write_all(bytes("x"), ec);
+    found.expect(ec == std::errc::broken_pipe || ec == std::errc::connection_reset);
+    const std::array pieces{bytes("a"), bytes("b")};
+    (void)near.write_some(ramie::const_buffers(pieces), ec);
+    found.expect(ec == std::errc::broken_pipe);
+    found.expect(error_of([&] { (void)near.write_some(bytes("x")); }) == std::errc::broken_pipe);
+  });
+}
+
+// A process that connects, says a word, and then does nothing until it is killed.
+class peer_process {
+ public:
+  explicit peer_process(const address& to) : id_(::fork()) {
+    if (id_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    const bool connected = ::connect(fd, static_cast<const sockaddr*>(to.data()), socklen_t(to.size())) == 0;
+    if (!connected || ::send(fd, "hello", 5, 0) != 5) ::_exit(1);
+    for (;;) ::pause();
+  }
+  ~peer_process() {
+    kill();
+    ::waitpid(id_, nullptr, 0);
+  }
+  peer_process(const peer_process&) = delete;
+  peer_process& operator=(const peer_process&) = delete;
+  void kill() const { ::kill(id_, SIGKILL); }
+
+ private:
+  const pid_t id_;
+};
+
+TEST_CASE("a peer that is killed is the end of the stream, or a reset if it had not read everything",
+          "[conformance][net]") {
+  for (const bool unread : {false, true}) {
+    test::with_each_io([&](const ramie::options& o) {
+      findings found;
+      auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+      const peer_process peer(listener.local_address());
+      ramie::run(o, [&] {
+        auto s = listener.accept();
+        found.expect(test::take(s, 5) == "hello");
+        if (unread) s.write_all(bytes("not read"));
+        std::error_code ec;
+        ramie::nursery n;
+        n.spawn([&] { ec = read_error(s); });
+        wait_all_blocked();
+        peer.kill();
+        n.join();
+        found.expect(unread ? ec == std::errc::connection_reset : !ec);
+      });
+      CHECK(found.wrong() == "");
+    });
+  }
+}
+
+}  // namespace conformance_net_failing

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+// For tests of sockets: every mechanism, several worker counts, and no descriptor left behind.
+#pragma once
+
+#include <dirent.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <ramie/platform/io_backend.hpp>
+#include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
+#include <support/crew.hpp>
+#include <support/findings.hpp>
+#include <support/test.hpp>
+#include <support/whims.hpp>
+
+#include <sched/scheduler.hpp>
+
+namespace test {
+
+// Transfers may be short, and what is ready may not be at first.
+inline const bool whimsical = follow_whims_of_the_environment();
+
+// Of this process.
+inline int open_descriptors() {
+  DIR* const all = ::opendir("/proc/self/fd");
+  int count = -1;  // the one that looks
+  while (const dirent* const one = ::readdir(all)) count += one->d_name[0] != '.';
+  ::closedir(all);
+  return count;
+}
+
+// Those that this machine grants.
+inline const std::vector<ramie::io_choice>& io_choices() {
+  static const auto granted = [] {
+    using ramie::io_choice;
+    using ramie::platform::io_mechanism;
+    std::vector<io_choice> all;
+    for (const auto& [choice, mechanism] :
+         {std::pair(io_choice::io_uring, io_mechanism::io_uring), std::pair(io_choice::epoll, io_mechanism::epoll),
+          std::pair(io_choice::poll, io_mechanism::poll)}) {
+      try {
+        std::string why_not;
+        (void)ramie::platform::make_io_backend(mechanism, why_not);
+        all.push_back(choice);
+      } catch (const std::system_error&) {
+        REQUIRE(choice == io_choice::io_uring);  // which may be forbidden
+      }
+    }
+    return all;
+  }();
+  return granted;
+}
+
+// f(options) for every mechanism and worker count; it leaves as many descriptors open as it found.
+template <class F>
+void with_each_io(F f) {
+  for (const auto choice : io_choices()) {
+    for (const unsigned workers : {1u, 2u, 4u}) {
+      INFO("mechanism " << static_cast<int>(choice) << ", workers " << workers);
+      auto o = with_workers(workers);
+      o.io = choice;
+      const int before = open_descriptors();
+      f(o);
+      CHECK(open_descriptors() == before);
+    }
+  }
+}
+
+// The same for f(found) as a fiber, with and without chaos.
+template <class F>
+void on_each_io(F f) {
+  with_each_io([&](ramie::options o) {
+    for (const bool chaos : {false, true}) {
+      INFO("chaos " << chaos);
+      if (chaos) o.chaos = ramie::chaos_mode{o.workers + 5};
+      findings found;
+      ramie::run(o, [&] { f(found); });
+      CHECK(found.wrong() == "");
+    }
+  });
+}
+
+// Returns when all other fibers are blocked, and none of them by an operation.
+inline void wait_all_asleep() {
+  const auto& workers = ramie::detail::look_around().desk->runs_in->workers;
+  const auto operates = [](const auto& w) { return w->io.under_way() != 0; };
+  do {
+    ramie::yield();
+    ramie::testing::wait_all_blocked();
+  } while (std::any_of(workers.begin(), workers.end(), operates));
+  ramie::testing::wait_all_blocked();  // those whose operation has just ended
+}
+
+inline std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+inline std::span<std::byte> room(std::string& text) {
+  return std::as_writable_bytes(std::span(text));
+}
+
+// What comes, until so much has come or the stream ends.
+template <class Stream>
+std::string take(Stream& from, std::size_t count) {
+  std::string text(count, '\0');
+  text.resize(from.read_exactly(room(text)));
+  return text;
+}
+
+// Until the stream ends.
+template <class Stream>
+std::string take_all(Stream& from, std::size_t at_once = 1024) {
+  std::string all, part(at_once, '\0');
+  while (const auto n = from.read_some(room(part))) all.append(part, 0, n);
+  return all;
+}
+
+// Sends back what comes, until the stream ends.
+template <class Stream>
+void echo(Stream& with, std::size_t at_once = 1024) {
+  std::string part(at_once, '\0');
+  while (const auto n = with.read_some(room(part))) with.write_all(bytes(part).first(n));
+}
+
+// Two ends of a connection that was made by a listener, for fibers and threads.
+inline std::pair<ramie::tcp_stream, ramie::tcp_stream> tcp_pair() {
+  auto listener = ramie::tcp_listener::bind(ramie::address::ipv4_loopback(0));
+  auto near = ramie::tcp_stream::connect(listener.local_address());
+  auto far = listener.accept();
+  near.set_no_delay(true);
+  far.set_no_delay(true);
+  return {std::move(near), std::move(far)};
+}
+
+// The error that f() fails with, or none.
+template <class F>
+std::error_code error_of(F f) {
+  try {
+    f();
+  } catch (const std::system_error& e) {
+    return e.code();
+  }
+  return {};
+}
+
+// Text that shows where a piece of it comes from.
+inline std::string pattern(std::size_t size) {
+  std::string text(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : text) {
+    state = state * 1664525 + 1013904223;
+    c = static_cast<char>(state >> 24);
+  }
+  return text;
+}
+
+}  // namespace test
