@@ -10,9 +10,11 @@
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/condition_variable.hpp>
+#include <ramie/directory.hpp>
 #include <ramie/error.hpp>
 #include <ramie/event.hpp>
 #include <ramie/fiber_local.hpp>
+#include <ramie/file.hpp>
 #include <ramie/gather.hpp>
 #include <ramie/latch.hpp>
 #include <ramie/mutex.hpp>
@@ -21,6 +23,8 @@
 #include <ramie/once.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
+#include <ramie/pipe.hpp>
+#include <ramie/process.hpp>
 #include <ramie/rate_limiter.hpp>
 #include <ramie/report.hpp>
 #include <ramie/retry.hpp>
@@ -28,6 +32,7 @@
 #include <ramie/select.hpp>
 #include <ramie/semaphore.hpp>
 #include <ramie/shared_mutex.hpp>
+#include <ramie/signals.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/task.hpp>
 #include <ramie/this_fiber.hpp>
