@@ -50,7 +50,7 @@ std::string pattern(std::size_t size) {
 
 TEST_CASE("what is written to a file is read again, at offsets and at the position", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     file f = file::open(home.path() / "f", fresh);
     f.write_all("hello, world");
     found.expect(f.position() == 12);
@@ -71,7 +71,7 @@ TEST_CASE("what is written to a file is read again, at offsets and at the positi
 
 TEST_CASE("several buffers are read and written at once", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     file f = file::open(home.path() / "f", fresh);
     const std::array<std::span<const std::byte>, 3> out{bytes("one"), bytes(""), bytes("three")};
     found.expect(f.write_at(out, 2) == 8);
@@ -89,7 +89,7 @@ TEST_CASE("several buffers are read and written at once", "[conformance][files]"
 
 TEST_CASE("a file is opened as it was asked for", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "f";
     std::error_code ec;
     found.expect(!file::open(path, open_mode::read, ec).is_open() && ec == std::errc::no_such_file_or_directory);
@@ -158,7 +158,7 @@ TEST_CASE("a file is read whole, also one that does not tell its size", "[confor
 
 TEST_CASE("metadata, truncation, sync", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "f";
     file f = file::open(path, fresh, static_cast<fs::perms>(0600));
     const auto began = std::chrono::system_clock::now();
@@ -189,7 +189,7 @@ TEST_CASE("metadata, truncation, sync", "[conformance][files]") {
 
 TEST_CASE("what fibers append at once does not overwrite each other", "[conformance][files]") {
   with_each_mechanism([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "log";
     file shared = file::open(path, fresh);
     const int fibers = test::scaled(8, 4), lines = test::scaled(30, 10);
@@ -215,7 +215,7 @@ TEST_CASE("what fibers append at once does not overwrite each other", "[conforma
 
 TEST_CASE("fibers read one file at their offsets at once", "[conformance][files]") {
   with_each_mechanism([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const std::string content = pattern(256 * 1024);
     ramie::write_file(home.path() / "f", content);
     file f = file::open(home.path() / "f");
@@ -236,7 +236,7 @@ TEST_CASE("fibers read one file at their offsets at once", "[conformance][files]
 
 TEST_CASE("a file that is written is the old one or the new one", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "f";
     ramie::write_file(path, "old");
     fs::permissions(path, static_cast<fs::perms>(0640));
@@ -301,7 +301,7 @@ void fill_a_disk(findings& found, const fs::path& disk) {
 TEST_CASE("on a full disk the old file stays and the new one goes", "[conformance][files]") {
   for (const auto which : test::each_mechanism()) {
     findings found;
-    const ramie::temporary_directory disk;
+    const ramie::temporary_directory disk(test::in_memory());
     std::thread([&] {
       if (!mount_small_disk(disk.path())) return;
       fill_a_disk(found, disk.path());
@@ -323,7 +323,7 @@ TEST_CASE("a file that may not grow is an error, and left as it was", "[conforma
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &limit) == 0);
   const rlimit small{10'000, limit.rlim_max};
   with_each_mechanism([&](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     ramie::write_file(home.path() / "f", "old");
     (void)::setrlimit(RLIMIT_FSIZE, &small);
     std::error_code ec;
@@ -339,7 +339,7 @@ TEST_CASE("a file that may not grow is an error, and left as it was", "[conforma
 
 TEST_CASE("a file that is closed or none is a bad descriptor", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     file closed = file::open(home.path() / "f", fresh);
     const int number = closed.native_handle();
     found.expect(number >= 0 && closed.is_open());
@@ -375,7 +375,7 @@ struct fifo {
 
 TEST_CASE("a named pipe does not wait to be opened", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "pipe";
     (void)::mkfifo(path.c_str(), 0600);
     std::error_code ec;
@@ -398,7 +398,7 @@ TEST_CASE("a named pipe does not wait to be opened", "[conformance][files]") {
 
 TEST_CASE("a read that waits ends by its deadline, by cancellation, by closing", "[conformance][files]") {
   with_each_mechanism([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     fifo pipe(home.path() / "pipe");
     std::string text(4, '?');
     std::error_code ec;
@@ -443,7 +443,7 @@ TEST_CASE("a read that waits ends by its deadline, by cancellation, by closing",
 
 TEST_CASE("a cancelled fiber opens and closes no file by halves", "[conformance][files]") {
   with_each_mechanism([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     ramie::write_file(home.path() / "f", "old");
     file f = file::open(home.path() / "f");
     std::atomic<int> cancelled{0};

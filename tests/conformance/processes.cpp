@@ -106,21 +106,32 @@ TEST_CASE("a child gets its arguments, its environment and its directory", "[con
   });
 }
 
+void read_much(findings& found) {
+  const int size = test::scaled(10'000'000, 1'000'000);
+  const auto zeros = "head -c " + std::to_string(size) + " /dev/zero";
+  for (const auto& script : {zeros + " >&2; " + zeros, zeros + "; " + zeros + " >&2"}) {
+    const auto all = shell(script + "; exit 5").output();
+    found.expect(all.out.size() == static_cast<std::size_t>(size) && all.err.size() == all.out.size());
+    found.expect(all.status == exit_status::exited(5));
+  }
+  std::string text(static_cast<std::size_t>(size), 'x');
+  text += "the end";
+  found.expect(process_builder("cat").output(text).out == text);
+  found.expect(process_builder("true").output(text).status.success());  // which reads none of it
+}
+
 TEST_CASE("all that a child writes is read, however much and wherever first", "[conformance][processes]") {
-  with_each_mechanism_and_without([](findings& found) {
-    const int size = test::scaled(10'000'000, 1'000'000);
-    const auto zeros = "head -c " + std::to_string(size) + " /dev/zero";
-    for (const auto& script : {zeros + " >&2; " + zeros, zeros + "; " + zeros + " >&2"}) {
-      const auto all = shell(script + "; exit 5").output();
-      found.expect(all.out.size() == static_cast<std::size_t>(size) && all.err.size() == all.out.size());
-      found.expect(all.status == exit_status::exited(5));
-    }
-    std::string text(static_cast<std::size_t>(size), 'x');
-    text += "the end";
-    found.expect(process_builder("cat").output(text).out == text);
-    found.expect(process_builder("true").output(text).status.success());  // which reads none of it
-    found.expect(process_builder("cat").output().out.empty());
-    found.expect(process_builder("cat").output("").out.empty());
+  findings found;
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(2);
+    o.io = which;
+    ramie::run(o, [&] { read_much(found); });
+  }
+  read_much(found);
+  CHECK(found.wrong() == "");
+  with_each_mechanism_and_without([](findings& seen) {
+    seen.expect(shell("echo out; echo err >&2").output().out == "out\n");
+    seen.expect(process_builder("cat").output().out.empty() && process_builder("cat").output("").out.empty());
   });
 }
 
@@ -144,7 +155,7 @@ TEST_CASE("a child's pipes are read and written as it goes", "[conformance][proc
 
 TEST_CASE("a child's output leads to a descriptor, to its other output, to nowhere", "[conformance][processes]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "out";
     ramie::file out = ramie::file::open(path, ramie::open_mode::write | ramie::open_mode::create);
     auto both = shell("echo out; echo err >&2").standard_output(stdio::descriptor(out.native_handle()));
@@ -284,11 +295,13 @@ TEST_CASE("a child ends with its object and is reaped, also in a cancelled fiber
   });
   with_each_mechanism([](findings& found) {
     int id = 0;
-    (void)ramie::with_timeout(1h, [&] {
-      ramie::nursery n;
-      const process p = reader().spawn();
-      id = p.id();
-      n.cancel("now");
+    (void)ramie::with_timeout(0s, [&] {
+      process p;
+      {
+        const ramie::shield for_now;
+        p = reader().spawn();
+        id = p.id();
+      }
       ramie::check_cancelled();
     });
     found.expect(id != 0 && is_gone(id));
@@ -302,7 +315,7 @@ TEST_CASE("output that takes too long ends with its child", "[conformance][proce
     std::error_code ec;
     (void)waits.output(ec, deadline::after(5ms));
     found.expect(ec == std::errc::timed_out && !test::has_children());
-    (void)waits.status(ec, deadline::after(5ms));
+    (void)process_builder(waits).standard_output(stdio::null()).status(ec, deadline::after(5ms));
     found.expect(ec == std::errc::timed_out && !test::has_children());
     if (!ramie::this_fiber::exists()) return;
     bool cancelled = false;
@@ -359,7 +372,7 @@ std::set<int> inheritable() {
 TEST_CASE("a child inherits no descriptor of ours", "[conformance][processes]") {
   with_each_mechanism_and_without([](findings& found) {
     const auto allowed = inheritable();
-    const ramie::temporary_directory home;
+    const ramie::temporary_directory home(test::in_memory());
     const auto ends = ramie::make_pipe();
     const auto file = ramie::file::open(home.path() / "f", ramie::open_mode::write | ramie::open_mode::create);
     const ramie::signals some{SIGUSR2};

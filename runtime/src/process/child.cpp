@@ -43,17 +43,23 @@ std::int64_t pidfd_refused() noexcept {
   return reap(fd.get(), info, WNOHANG) == -ECHILD ? 0 : -ENOSYS;  // we are not our own child
 }
 
-std::unique_ptr<child> child::adopt(int id) {
-  try {
-    const auto fd = open_pidfd(id);
-    throw_if(error_of(fd), "process, pidfd_open");
-    auto pidfd = open_descriptor::adopt(static_cast<int>(fd));
-    return std::unique_ptr<child>(new child(id, std::move(pidfd)));
-  } catch (...) {
-    (void)::kill(id, SIGKILL);
-    (void)outcome_of([&] { return ::waitpid(id, nullptr, 0); });
-    throw;
-  }
+std::unique_ptr<child> child::adopt(int id, std::error_code& ec) {
+  struct guard {
+    int id;
+    ~guard() {
+      // Not ours any more: the program lets the system reap its children, and the number may be somebody else's.
+      if (id == 0 || ::waitpid(id, nullptr, WNOHANG) != 0) return;
+      (void)::kill(id, SIGKILL);
+      (void)outcome_of([this] { return ::waitpid(id, nullptr, 0); });
+    }
+  } unless_taken{id};
+  const auto fd = open_pidfd(id);
+  ec = error_of(fd);
+  if (ec) return nullptr;
+  auto pidfd = open_descriptor::adopt(static_cast<int>(fd));
+  std::unique_ptr<child> taken(new child(id, std::move(pidfd)));
+  unless_taken.id = 0;
+  return taken;
 }
 
 child::~child() {

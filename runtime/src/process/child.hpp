@@ -21,8 +21,8 @@ namespace ramie::detail {
 
 class child {
  public:
-  // The process must be ours and not reaped; it is killed and reaped if this throws.
-  [[nodiscard]] static std::unique_ptr<child> adopt(int id);
+  // The process must be ours and not reaped; it is killed and reaped if this fails, or throws std::bad_alloc.
+  [[nodiscard]] static std::unique_ptr<child> adopt(int id, std::error_code& ec);
   ~child();
   child(const child&) = delete;
   child& operator=(const child&) = delete;

@@ -74,10 +74,7 @@ class pipe_exchange {
     if (result == -EAGAIN) return 0;
     if (result < 0 && result != -EPIPE) return static_cast<std::int32_t>(result);
     if (result >= 0) input_.remove_prefix(static_cast<std::size_t>(result));
-    if (result == -EPIPE || input_.empty()) {
-      to.close();  // which takes it out of the set
-      --open_;
-    }
+    if (result == -EPIPE || input_.empty()) drop(to);
     return 0;
   }
 
@@ -86,11 +83,16 @@ class pipe_exchange {
     if (result == -EAGAIN) return 0;
     if (result < 0) return static_cast<std::int32_t>(result);
     into.append(buffer_.data(), static_cast<std::size_t>(result));
-    if (result == 0) {
-      from.close();
-      --open_;
-    }
+    if (result == 0) drop(from);
     return 0;
+  }
+
+  // Closing alone would not take it out of the set while another child, being started, has a copy.
+  template <class End>
+  void drop(End& which) {
+    (void)ready_->with_fd([&](int all) { return ::epoll_ctl(all, EPOLL_CTL_DEL, which.native_handle(), nullptr); });
+    which.close();
+    --open_;
   }
 
   process& with_;

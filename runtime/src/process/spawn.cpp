@@ -141,7 +141,7 @@ started_process start(const spawn_plan& plan, const std::array<stdio, 3>& standa
   pid_t id = 0;
   if (result >= 0) result = -recipe.carry_out(id, word_pointers.data(), environment_pointers.data());
   ec = error_of(result);
-  if (!ec) made.it = child::adopt(id);
+  if (!ec) made.it = child::adopt(id, ec);
   return made;
 }
 
