@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -24,6 +26,7 @@
 #include <support/findings.hpp>
 #include <support/reports.hpp>
 #include <support/test.hpp>
+#include <support/whims.hpp>
 
 namespace conformance_io_descriptors {
 
@@ -37,6 +40,8 @@ using ramie::testing::wait_all_blocked;
 using test::findings;
 
 constexpr io_choice mechanisms[] = {io_choice::io_uring, io_choice::epoll, io_choice::poll};
+
+const bool whimsical = test::follow_whims_of_the_environment();
 
 const char* name_of(io_choice which) {
   return to_string(static_cast<ramie::platform::io_mechanism>(which));
@@ -210,9 +215,11 @@ TEST_CASE("a deadline ends an operation, in time is in time", "[conformance][io]
     found.expect(ramie::now() >= begun + 3ms);
     found.expect(receive(ends[0], text, begun) == -ETIMEDOUT);
     found.expect(send(ends[1], "x") == 1);
-    found.expect(receive(ends[0], text, begun) == 1);  // too late, but it is tried once
+    // Too late, but it is tried once; which may be in vain.
+    const auto late = receive(ends[0], text, begun);
+    found.expect(late == 1 || (whimsical && late == -ETIMEDOUT));
     found.expect(send(ends[1], "y") == 1);
-    found.expect(receive(ends[0], text, ramie::now() + 1h) == 1);
+    found.expect(receive(ends[0], text, ramie::now() + 1h) == (late == 1 ? 1 : 2));
   });
 }
 
@@ -293,6 +300,63 @@ TEST_CASE("regular files are read and written at offsets by every mechanism", "[
     sync.code = io_code::sync;
     found.expect(f->perform(sync, why) == 0);
   });
+}
+
+// The receiver's operation is under way on the only worker; then a fiber does not let go of that before the receiver
+// has received.
+bool is_asleep(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.find(") S ") != std::string::npos;
+}
+
+template <class Hold>
+void hold_up(io_choice which, bool asleep, Hold hold) {
+  auto o = test::one_elastic_worker();
+  o.io = which;
+  auto ends = make_pair();
+  auto release = make_pipe();
+  std::int32_t got = 0;
+  std::atomic<int> holder{0};
+  std::thread sender([&] {
+    test::until([&] { return holder != 0 && (!asleep || is_asleep(holder)); });
+    (void)ends[1]->with_fd([](int fd) { return static_cast<int>(::send(fd, "help", 4, 0)); });
+  });
+  ramie::run(o, [&] {
+    ramie::nursery n;
+    n.spawn([&] {
+      char text[8];
+      got = receive(ends[0], text);
+      (void)release[1]->with_fd([](int fd) { return static_cast<int>(::write(fd, "x", 1)); });
+    });
+    while (!ends[0]->in_use()) ramie::yield();
+    ramie::yield();  // what was submitted goes to the kernel when the worker looks for work
+    holder = static_cast<int>(::syscall(SYS_gettid));
+    hold(release[0]);
+    n.join();
+  });
+  sender.join();
+  CHECK(got == 4);
+}
+
+TEST_CASE("a worker that is held up does not hold up the operations of others", "[conformance][io]") {
+  for (const auto which : mechanisms) {
+    INFO(name_of(which));
+    hold_up(which, true, [](const descriptor_ref& released) {  // in a system call
+      (void)released->with_fd([](int fd) {
+        char c;
+        return static_cast<int>(::read(fd, &c, 1));
+      });
+    });
+    hold_up(which, false, [](const descriptor_ref& released) {  // busy
+      (void)released->with_fd([](int fd) {
+        pollfd one{fd, POLLIN, 0};
+        while (::poll(&one, 1, 0) == 0) std::this_thread::yield();
+        return 0;
+      });
+    });
+  }
 }
 
 TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {

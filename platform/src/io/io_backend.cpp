@@ -56,19 +56,25 @@ const char* to_string(io_mechanism which) noexcept {
   return "unknown";
 }
 
+#if !defined(RAMIE_HOOKS)
+std::unique_ptr<io_backend> made_unruly(std::unique_ptr<io_backend> inner) {
+  return inner;
+}
+#endif
+
 std::unique_ptr<io_backend> make_io_backend(io_mechanism which, std::string& why_not) {
   why_not.clear();
   if (which == io_mechanism::automatic) which = asked_for();
-  if (which != io_mechanism::automatic) return make(which);
+  if (which != io_mechanism::automatic) return made_unruly(make(which));
   for (const auto each : {io_mechanism::io_uring, io_mechanism::epoll}) {
     try {
-      return make(each);
+      return made_unruly(make(each));
     } catch (const std::system_error& e) {
       if (!why_not.empty()) why_not += "; ";
       why_not += e.what();
     }
   }
-  return make(io_mechanism::poll);
+  return made_unruly(make(io_mechanism::poll));
 }
 
 }  // namespace ramie::platform

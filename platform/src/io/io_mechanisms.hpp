@@ -19,6 +19,9 @@ namespace ramie::platform {
 [[nodiscard]] std::unique_ptr<io_backend> make_epoll_backend();
 [[nodiscard]] std::unique_ptr<io_backend> make_poll_backend();
 
+// In the build for tests, and if a test asks for it: one whose completions come late, in disorder and short (faults.hpp).
+[[nodiscard]] std::unique_ptr<io_backend> made_unruly(std::unique_ptr<io_backend> inner);
+
 // Closed with its owner, also if the rest of that owner can't be made.
 class descriptor {
  public:

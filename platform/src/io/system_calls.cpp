@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include <ramie/platform/faults.hpp>
 #include <ramie/platform/io_backend.hpp>
 
 namespace ramie::platform {
@@ -109,6 +110,10 @@ bool is_of_file(const io_operation& op) noexcept {
 
 std::int32_t try_at_once(io_operation& op) noexcept {
   for (;;) {
+    if (faults::befalls(io_whim::again)) {
+      if (is_of_file(op)) return -EOPNOTSUPP;
+      if (op.code != io_code::nothing) return -EAGAIN;
+    }
     const std::int32_t result = is_of_file(op) ? attempt_cached(op) : attempt(op);
     if (result != -EINTR) return result == -EWOULDBLOCK ? -EAGAIN : result;
   }

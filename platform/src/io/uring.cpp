@@ -26,6 +26,7 @@
 #include <system_error>
 #include <utility>
 
+#include <ramie/platform/faults.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread.hpp>
 
@@ -35,13 +36,14 @@ namespace ramie::platform {
 
 namespace {
 
-constexpr unsigned submissions = 256;
-constexpr unsigned completions = 4096;
+constexpr unsigned most_submissions = 256;
+constexpr unsigned most_completions = 4096;
 
 // Bits of io_operation::state.
 constexpr std::uint32_t cancelled = 1;
 constexpr std::uint32_t polling = 2;
 constexpr std::uint32_t handed_out = 4;
+constexpr std::uint32_t feigned = 8;  // it is something else, which will count as a failure to begin (faults.hpp)
 
 constexpr std::uint8_t needed[] = {IORING_OP_NOP,     IORING_OP_READ,    IORING_OP_WRITE, IORING_OP_READV,
                                    IORING_OP_WRITEV,  IORING_OP_RECV,    IORING_OP_SEND,  IORING_OP_RECVMSG,
@@ -56,14 +58,16 @@ class ring {
  public:
   ring() {
     io_uring_params p{};
-    p.cq_entries = completions;
+    const bool small = faults::befalls(io_whim::small_queues);
+    const unsigned submissions = small ? 2 : most_submissions;
+    p.cq_entries = small ? 4 : most_completions;
     p.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
     const auto modest = p.flags;
     p.flags |= IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_SUBMIT_ALL;
     int error = io_uring_queue_init_params(submissions, &it, &p);
     if (error == -EINVAL) {
       p = {};
-      p.cq_entries = completions;
+      p.cq_entries = most_completions;
       p.flags = modest;
       error = io_uring_queue_init_params(submissions, &it, &p);
     }
@@ -141,7 +145,7 @@ class uring_backend final : public io_backend {
   [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override {
     std::lock_guard hold(mutex_);
     push();
-    if ((*ring_.it.sq.kflags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
+    if ((IO_URING_READ_ONCE(*ring_.it.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
     return reap(out);
   }
 
@@ -180,7 +184,12 @@ class uring_backend final : public io_backend {
   [[nodiscard]] bool start(io_operation& op) noexcept {
     io_uring_sqe* const e = entry();
     if (e == nullptr) return false;
-    prepare(*e, op);
+    if (faults::befalls(io_whim::again)) {
+      op.state |= feigned;
+      io_uring_prep_nop(e);
+    } else {
+      prepare(*e, op);
+    }
     io_uring_sqe_set_data(e, &op);
     return true;
   }
@@ -263,6 +272,10 @@ class uring_backend final : public io_backend {
   // False: it is not over.
   [[nodiscard]] bool settle(io_operation& op, std::int32_t result) noexcept {
     if (op.link != nullptr) uncancelled_.remove(op);
+    if ((op.state & feigned) != 0) {
+      op.state &= ~feigned;
+      result = (op.state & polling) != 0 ? -EINTR : -EAGAIN;
+    }
     // -ECANCELED that nobody asked for: the thread that submitted it has ended, and the kernel took its requests along.
     const bool again =
         result == -EINTR || result == -ECANCELED || ((op.state & polling) != 0 && result >= 0);

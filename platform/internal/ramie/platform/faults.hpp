@@ -3,6 +3,7 @@
 // What is refused by operator new is not listed: tests replace that one.
 //
 //   if (faults::strikes(fault::stack_mapping)) return nullptr;  // as if mmap had failed
+//   if (faults::befalls(io_whim::again)) return -EAGAIN;        // now and then
 #pragma once
 
 namespace ramie::platform {
@@ -21,6 +22,15 @@ enum class fault : unsigned char {
   epoll,              // epoll_create1
 };
 inline constexpr unsigned fault_count = 11;
+
+// What may befall input and output although nothing is wrong. Drawn from a seed.
+enum class io_whim : unsigned char {
+  again,         // EAGAIN and EINTR, without a reason
+  order,         // completions are handed out late and in another order
+  small_queues,  // of a few entries, when the ring is made
+  short_count,   // of a stream: fewer bytes than could have been transferred
+};
+inline constexpr unsigned io_whim_count = 4;
 
 }  // namespace ramie::platform
 

@@ -7,5 +7,8 @@ namespace ramie::platform::faults {
 constexpr bool strikes(fault) noexcept {
   return false;
 }
+constexpr bool befalls(io_whim) noexcept {
+  return false;
+}
 
 }  // namespace ramie::platform::faults
