@@ -332,6 +332,7 @@ TEST_CASE("output that takes too long ends with its child", "[conformance][proce
 }
 
 TEST_CASE("a detached child goes on, and is reaped when it ends", "[conformance][processes]") {
+  const auto before = test::open_descriptors();
   for (const auto which : test::each_mechanism()) {
     auto o = test::with_workers(2);
     o.io = which;
@@ -357,6 +358,7 @@ TEST_CASE("a detached child goes on, and is reaped when it ends", "[conformance]
     test::until([&] { return is_gone(id); });
     CHECK_FALSE(test::has_children());
   }
+  test::until([&] { return test::open_descriptors() == before; });  // and its thread has gone
 }
 
 // Numbers of descriptors beyond the standard ones that a child of ours would inherit.
