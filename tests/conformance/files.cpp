@@ -140,19 +140,24 @@ TEST_CASE("a failure names the call and the file", "[conformance][files]") {
   });
 }
 
+void read_whole(findings& found, const fs::path& path, std::size_t size) {
+  const std::string content = pattern(size);
+  ramie::write_file(path, content);
+  found.expect(ramie::read_file(path) == content);
+  const auto same = ramie::read_file_bytes(path);
+  found.expect(std::string_view(reinterpret_cast<const char*>(same.data()), same.size()) == content);
+  file f = file::open(path);
+  f.seek(size / 2);
+  found.expect(f.read_all() == content.substr(size / 2) && f.position() == size);
+}
+
 TEST_CASE("a file is read whole, also one that does not tell its size", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
-    const ramie::temporary_directory home;
-    for (const std::size_t size : {0, 1, 4095, 4096, 100'000, 3'000'001}) {
-      const std::string content = pattern(size);
-      ramie::write_file(home.path() / "f", content);
-      found.expect(ramie::read_file(home.path() / "f") == content);
-      const auto same = ramie::read_file_bytes(home.path() / "f");
-      found.expect(std::string_view(reinterpret_cast<const char*>(same.data()), same.size()) == content);
-      file f = file::open(home.path() / "f");
-      f.seek(size / 2);
-      found.expect(f.read_all() == content.substr(size / 2) && f.position() == size);
+    const ramie::temporary_directory home(test::in_memory()), disk;
+    for (const int size : {0, 1, 4095, 4096, test::scaled(3'000'001, 100'001)}) {
+      read_whole(found, home.path() / "f", static_cast<std::size_t>(size));
     }
+    read_whole(found, disk.path() / "f", 10'000);
     found.expect(ramie::read_file("/proc/self/status").find("Pid:") != std::string::npos);
     if (whimsical) return;  // it never says EAGAIN, so nobody can wait for it
     file f = file::open("/dev/zero");
