@@ -69,6 +69,8 @@ TEST_CASE("what is written to a file is read again, at offsets and at the positi
     std::error_code ec = std::make_error_code(std::errc::io_error);
     found.expect(f.read_at(room(text), 0, ec) == 5 && !ec);
     found.expect(error_of([&] { (void)f.read_at(room(text), ~std::uint64_t{0}); }) == std::errc::invalid_argument);
+    f.seek(~std::uint64_t{0});
+    found.expect(error_of([&] { (void)some(f, 1); }) == std::errc::invalid_argument);
   });
 }
 
@@ -107,7 +109,7 @@ TEST_CASE("a file is opened as it was asked for", "[conformance][files]") {
     file appends = file::open(path, open_mode::append);
     appends.write_all("ed");
     appends.write_all("!");
-    found.expect(ramie::read_file(path) == "contented!");
+    found.expect(ramie::read_file(path) == "contented!" && appends.position() == 0);
     found.expect(!error_of(open(open_mode::write | open_mode::truncate)) && ramie::read_file(path).empty());
     found.expect(error_of([&] { (void)file::open(home.path(), open_mode::write); }) == std::errc::is_a_directory);
     const auto shut = file::open(home.path() / "shut", fresh, fs::perms::owner_read);

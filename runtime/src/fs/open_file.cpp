@@ -101,6 +101,7 @@ std::int32_t open_file::write_at(open_file* f, std::span<const std::span<const s
 
 std::int32_t open_file::read_some(open_file* f, std::span<std::byte> to, deadline until) {
   const bool positioned = f != nullptr && f->has_position();
+  if (positioned && checked(f->position) < 0) return -EINVAL;
   auto op = operation(io_code::read, to.data(), to.size(), positioned ? checked(f->position) : -1);
   const auto result = perform(f, op, waits_for_read, until);
   if (positioned && result > 0) f->position += static_cast<std::uint64_t>(result);
@@ -109,6 +110,7 @@ std::int32_t open_file::read_some(open_file* f, std::span<std::byte> to, deadlin
 
 std::int32_t open_file::write_some(open_file* f, std::span<const std::byte> from, deadline until) {
   const bool positioned = f != nullptr && f->has_position();
+  if (positioned && checked(f->position) < 0) return -EINVAL;
   auto op = operation(io_code::write, from.data(), from.size(), positioned ? checked(f->position) : -1);
   const auto result = perform(f, op, waits_for_write, until);
   if (positioned && !f->appends_ && result > 0) f->position += static_cast<std::uint64_t>(result);
