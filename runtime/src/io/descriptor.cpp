@@ -24,7 +24,7 @@ namespace ramie::detail {
 
 namespace {
 
-const wait_reason waits_for_end{"input/output, until it is cancelled"};
+const wait_reason waits_for_its_end{"input/output, until it is cancelled"};
 
 }  // namespace
 
@@ -161,7 +161,7 @@ std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_rea
 std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until) {
   worker& w = *this_worker();
   if (!w.io.is_open()) w.sched.open_port(w);
-  platform::io_backend& backend = w.io.backend();
+  platform::io_backend& backend = *w.io.backend();
   const bool of_file = platform::is_of_file(op);
   if (of_file || backend.wants_non_blocking()) {
     if (!of_file) make_non_blocking();
@@ -180,7 +180,7 @@ std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const
   const wait_result ended = fiber_wait_told(request, node, why, until);
   if (ended == wait_result::timed_out || ended == wait_result::cancelled) {
     use.end();
-    (void)fiber_wait(request, node, waits_for_end, cancellable::no);
+    (void)fiber_wait(request, node, waits_for_its_end, cancellable::no);
   }
   if (op.result != -ECANCELED) return op.result;
   if (ended == wait_result::timed_out) return -ETIMEDOUT;

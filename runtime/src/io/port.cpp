@@ -19,8 +19,8 @@ std::unique_ptr<platform::io_backend> io_setup::make() {
 }
 
 void io_port::open(io_setup& how) {
-  backend_ = how.make();
-  opened_.store(backend_.get(), std::memory_order_release);
+  owned_ = how.make();
+  backend_.store(owned_.get(), std::memory_order_release);  // pairs with the acquire in backend()
 }
 
 void io_port::complete(batch& done) noexcept {
@@ -41,22 +41,20 @@ bool io_port::turn(platform::io_backend& b) noexcept {
 }
 
 bool io_port::turn() noexcept {
-  return turn(*backend_);
+  return turn(*backend());
 }
 
 bool io_port::help() noexcept {
-  platform::io_backend* const b = at_any_time();
+  platform::io_backend* const b = backend();
   if (b == nullptr || b->under_way() == 0) return false;
   (void)turn(*b);
   return true;
 }
 
 void io_port::sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept {
-  asleep_.store(true, std::memory_order_relaxed);  // 1
-  platform::full_fence();                          // 2
-  if (!parker.park_until(platform::time_point::min())) done.count = backend_->wait(done.ready, until);  // 3, 4
-  asleep_.store(false, std::memory_order_relaxed);
-  (void)parker.park_until(platform::time_point::min());  // what it was woken with
+  const auto take_token = [&parker] { return parker.park_until(platform::time_point::min()); };
+  sleeper_.sleep(take_token, [&] { done.count = backend()->wait(done.ready, until); });
+  (void)take_token();  // what it was woken with
 }
 
 }  // namespace ramie::detail

@@ -7,15 +7,7 @@
 //     under way, and not in its parker. What it submitted goes to the kernel at the same moments.
 //   - The monitor, for an owner that is held up by a fiber: a hogged worker does not delay the operations of others.
 //
-// An owner that sleeps here is woken through its parker's token all the same:
-//
-//       waker                                  owner
-//       1. parker.unpark(): a token            1. asleep = true
-//       2. full fence                          2. full fence
-//       3. asleep? then backend.wake()         3. is there a token? then don't sleep
-//                                              4. backend.wait(): a wake() that came before ends it
-//
-// A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
+// An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +15,10 @@
 
 #include <ramie/options.hpp>
 #include <ramie/platform/atomic.hpp>
-#include <ramie/platform/fence.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread_parker.hpp>
+
+#include "sleeper.hpp"
 
 namespace ramie::detail {
 
@@ -52,12 +45,11 @@ class io_port {
   static constexpr std::size_t batches_a_turn = 8;
 
   // The owner ------------------------------------------------------------------------------------------
-  [[nodiscard]] bool is_open() const noexcept { return backend_ != nullptr; }
+  [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }
   void open(io_setup& how);  // throws
-  [[nodiscard]] platform::io_backend& backend() const noexcept { return *backend_; }
 
-  // Operations are under way, here: whoever sleeps should do so in wait().
-  [[nodiscard]] bool busy() const noexcept { return is_open() && backend_->under_way() != 0; }
+  // Operations are under way, here: whoever sleeps should do so in sleep().
+  [[nodiscard]] bool busy() const noexcept { return under_way() != 0; }
   // Sends what was submitted, completes what is done. True: there was something.
   bool turn() noexcept;
   // Sleeps until an operation is done, the parker has a token (which it consumes), or the time has come.
@@ -66,23 +58,23 @@ class io_port {
 
   // Any thread -----------------------------------------------------------------------------------------
   void wake_if_asleep() noexcept {
-    platform::full_fence();                                             // 2
-    if (asleep_.load(std::memory_order_relaxed)) at_any_time()->wake();  // 3
+    sleeper_.wake_if_asleep([this] { backend()->wake(); });
   }
   // For an owner that is held up. True: operations are under way.
   bool help() noexcept;
   [[nodiscard]] std::size_t under_way() const noexcept {
-    const platform::io_backend* const b = at_any_time();
+    const platform::io_backend* const b = backend();
     return b != nullptr ? b->under_way() : 0;
   }
+  // Null: it is not open.
+  [[nodiscard]] platform::io_backend* backend() const noexcept { return backend_.load(std::memory_order_acquire); }
 
  private:
-  [[nodiscard]] platform::io_backend* at_any_time() const noexcept { return opened_.load(std::memory_order_acquire); }
   static bool turn(platform::io_backend& b) noexcept;
 
-  std::unique_ptr<platform::io_backend> backend_;
-  platform::atomic<platform::io_backend*> opened_{nullptr};  // the same, for others
-  platform::atomic<bool> asleep_{false};
+  std::unique_ptr<platform::io_backend> owned_;
+  platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
+  io_sleeper sleeper_;
 };
 
 }  // namespace ramie::detail

@@ -14,9 +14,9 @@
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/runtime/wait.hpp>
 
-#include "../wait/wake.hpp"
-
 namespace ramie::detail {
+
+void fiber_wake(fiber& f, std::uint64_t ticket) noexcept;
 
 class io_request final : public waitable {
  public:
@@ -34,6 +34,7 @@ class io_request final : public waitable {
   }
 
   bool try_complete(waiter&) override { return done(); }
+  // False: it is done.
   bool publish(waiter& node) override {
     std::uint64_t before = idle;
     return state_.compare_exchange_strong(before, node.ticket, std::memory_order_acq_rel, std::memory_order_acquire);
