@@ -12,10 +12,12 @@
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/condition_variable.hpp>
+#include <ramie/directory.hpp>
 #include <ramie/duplex.hpp>
 #include <ramie/error.hpp>
 #include <ramie/event.hpp>
 #include <ramie/fiber_local.hpp>
+#include <ramie/file.hpp>
 #include <ramie/gather.hpp>
 #include <ramie/latch.hpp>
 #include <ramie/mutex.hpp>
@@ -24,6 +26,8 @@
 #include <ramie/once.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
+#include <ramie/pipe.hpp>
+#include <ramie/process.hpp>
 #include <ramie/rate_limiter.hpp>
 #include <ramie/report.hpp>
 #include <ramie/resolve.hpp>
@@ -33,6 +37,7 @@
 #include <ramie/semaphore.hpp>
 #include <ramie/shared_mutex.hpp>
 #include <ramie/shutdown.hpp>
+#include <ramie/signals.hpp>
 #include <ramie/socket.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/stream.hpp>
