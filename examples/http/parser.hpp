@@ -65,12 +65,12 @@ class request_head {
  private:
   friend class head_parser;
   struct piece {
-    std::uint32_t at = 0, size = 0;
+    std::uint32_t at, size;
   };
   [[nodiscard]] std::string_view view(piece p) const noexcept { return {bytes_ + p.at, p.size}; }
 
   const char* bytes_ = nullptr;
-  piece method_, target_;
+  piece method_{}, target_{};
   http::version version_ = http::version::http_1_1;
   http::framing framing_ = http::framing::none;
   bool close_ = false, keep_alive_ = false;
