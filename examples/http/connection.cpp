@@ -41,16 +41,14 @@ void connection::serve() {
     if (n == next::end) break;
     ++requests_;
     if (n == next::refused) {
-      close_ = true;
-      head_only_ = false;
-      respond_briefly(parser_.refusal());
+      refuse(parser_.refusal());
       break;
     }
     respond(parser_.head());
     more = pass_over_body(parser_.head()) && !close_;
     parser_.reset();
   }
-  if (flush() && close_) linger();
+  if (flush() && (unread_ || !in_.empty())) linger();
 }
 
 // Two sides, each with a store before a load:
@@ -95,9 +93,7 @@ connection::next connection::read_head() {
     if (more) continue;
     // What is cut short by its end needs no answer; what is too slow gets one.
     if (!begun || !until.expired()) return next::end;
-    close_ = true;
-    head_only_ = false;
-    respond_briefly(status::request_timeout);
+    refuse(status::request_timeout);
     return next::end;
   }
 }
@@ -187,6 +183,13 @@ void connection::respond_briefly(status s, std::string_view location) {
   out_.append("\n");
 }
 
+// A request that can't be understood: whose end, and so the next one's beginning, is not known.
+void connection::refuse(status s) {
+  close_ = unread_ = true;
+  head_only_ = false;
+  respond_briefly(s);
+}
+
 void connection::send_content(served_file& file, std::uint64_t first, std::uint64_t length) {
   while (length != 0 && !broken_) {
     if (out_.size() >= out_enough && !flush()) return;
@@ -204,7 +207,9 @@ void connection::send_content(served_file& file, std::uint64_t first, std::uint6
 
 // False: the connection can't be used any more, for nobody knows where the next request begins.
 bool connection::pass_over_body(const request_head& request) {
-  if (request.framing() == framing::none || close_) return !close_;
+  if (request.framing() == framing::none) return true;
+  unread_ = close_;
+  if (close_) return false;
   body_decoder body(request, how_.limits);
   const auto until = ramie::deadline::after(how_.body);
   for (;;) {
@@ -216,7 +221,7 @@ bool connection::pass_over_body(const request_head& request) {
     if (progress == body_decoder::progress::refused) break;
     if (!flush() || !read_more(until)) break;
   }
-  close_ = true;
+  unread_ = true;
   return false;
 }
 

@@ -51,6 +51,7 @@ class connection {
   void respond(const request_head& request);
   void respond_with_file(const request_head& request, const target_path& path, served_file& file);
   void respond_briefly(status s, std::string_view location = {});
+  void refuse(status s);
   [[nodiscard]] bool is_fresh(const request_head& request, const served_file& file, std::string_view modified) const;
   void send_content(served_file& file, std::uint64_t first, std::uint64_t length);
   [[nodiscard]] bool pass_over_body(const request_head& request);
@@ -67,6 +68,7 @@ class connection {
   head_parser parser_;
   bool close_ = false;      // after this response
   bool broken_ = false;     // nothing more can be written
+  bool unread_ = false;     // the peer may be sending what nobody reads
   bool http_1_0_ = false;
   bool head_only_ = false;
   std::uint64_t requests_ = 0;
