@@ -36,8 +36,8 @@ using namespace std::chrono_literals;
 struct job {
   std::string host;
   std::uint16_t port = 0;
-  std::uint64_t rate = 10;      // begun a second
-  std::uint64_t parallel = 4;   // at once
+  std::uint64_t rate = 10;     // begun a second
+  std::uint64_t parallel = 4;  // at once
   std::vector<std::string> paths{};
 };
 
@@ -150,7 +150,8 @@ int test() {
   // 200 a second, of which a tenth of a second's may come at once.
   const double least = (server.requests - 20) / 200.0;
   std::printf("%d fetched, %llu bytes, %d requests in %.2f s, at most %d at once\n", t.fetched.load(),
-              static_cast<unsigned long long>(t.bytes.load()), server.requests.load(), seconds, server.most_at_once.load());
+              static_cast<unsigned long long>(t.bytes.load()), server.requests.load(), seconds,
+              server.most_at_once.load());
   const bool all = t.fetched == 100 && t.failed == 0 && t.bytes == wanted;
   return all && seconds > 0.95 * least && server.most_at_once <= 8 && server.requests == 134 ? 0 : 1;
 }

@@ -4,11 +4,11 @@
 //   grep [-n] [-i] [-l] TEXT [FOLDER …]
 //
 // One fiber walks; a channel of paths feeds those who search. Each writes what it found in a file at once, so that the
-// lines of files never mix; the order of the files is anybody's. Exit codes are those of grep: 0 found, 1 not, 2 trouble.
+// lines of files never mix; the order of the files is anybody's. Exit codes are those of grep: 0 found, 1 not, 2
+// trouble.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -102,7 +102,8 @@ int run(search& s) {
     });
   }
   n.join();
-  return s.trouble ? 2 : s.found ? 0 : 1;
+  if (s.trouble) return 2;
+  return s.found ? 0 : 1;
 }
 
 }  // namespace
@@ -111,10 +112,11 @@ int main(int argc, char** argv) try {
   search s;
   std::vector<std::string> words;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "-n") == 0) s.numbers = true;
-    else if (std::strcmp(argv[i], "-i") == 0) s.ignore_case = true;
-    else if (std::strcmp(argv[i], "-l") == 0) s.names_only = true;
-    else words.push_back(argv[i]);
+    const std::string_view word = argv[i];
+    s.numbers |= word == "-n";
+    s.ignore_case |= word == "-i";
+    s.names_only |= word == "-l";
+    if (word != "-n" && word != "-i" && word != "-l") words.emplace_back(word);
   }
   if (words.empty()) {
     std::fputs("grep [-n] [-i] [-l] TEXT [FOLDER …]\n", stderr);

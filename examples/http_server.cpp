@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <ramie/nursery.hpp>
 #include <ramie/runtime.hpp>
@@ -47,16 +48,24 @@ int number(std::string_view text) {
 }
 
 bool take_option(arguments& a, std::string_view name, const char* value) {
-  using std::chrono::milliseconds;
-  if (name == "--address") a.address = value;
-  else if (name == "--workers") a.runtime.workers = static_cast<unsigned>(number(value));
-  else if (name == "--idle") a.settings.idle = milliseconds(number(value));
-  else if (name == "--head") a.settings.head = milliseconds(number(value));
-  else if (name == "--body") a.settings.body = milliseconds(number(value));
-  else if (name == "--write") a.settings.write = milliseconds(number(value));
-  else if (name == "--grace") a.limits.grace = milliseconds(number(value));
-  else if (name == "--connections") a.limits.connections = static_cast<std::size_t>(number(value));
-  else return false;
+  const std::pair<std::string_view, std::chrono::milliseconds*> times[] = {
+      {"--idle", &a.settings.idle},   {"--head", &a.settings.head}, {"--body", &a.settings.body},
+      {"--write", &a.settings.write}, {"--grace", &a.limits.grace},
+  };
+  for (const auto& [option, time] : times) {
+    if (name != option) continue;
+    *time = std::chrono::milliseconds(number(value));
+    return true;
+  }
+  if (name == "--address") {
+    a.address = value;
+  } else if (name == "--workers") {
+    a.runtime.workers = static_cast<unsigned>(number(value));
+  } else if (name == "--connections") {
+    a.limits.connections = static_cast<std::size_t>(number(value));
+  } else {
+    return false;
+  }
   return true;
 }
 

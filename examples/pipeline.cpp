@@ -45,8 +45,7 @@ ramie::process start(const command& c, bool first, bool last) {
 // From one process to the next, until one of them has had enough.
 std::uint64_t carry(ramie::process& from, ramie::process& to) {
   std::error_code ec;
-  const std::uint64_t bytes =
-      ramie::copy(from.standard_output(), to.standard_input(), {.buffer_size = 64 * 1024}, ec);
+  const std::uint64_t bytes = ramie::copy(from.standard_output(), to.standard_input(), {.buffer_size = 64 * 1024}, ec);
   from.standard_output().close();
   to.standard_input().close();
   if (ec && ec != std::errc::broken_pipe) throw std::system_error(ec, "pipeline");

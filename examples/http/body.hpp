@@ -17,8 +17,8 @@ class body_decoder {
 
   body_decoder(const request_head& head, const limits& l) noexcept;
 
-  // Takes some of `bytes` and removes it from their front. `data`: that is in data(), call again. `needs_more`: all were
-  // taken. `complete`: what is left belongs to the next request.
+  // Takes some of `bytes` and removes it from their front. `data`: that is in data(), call again. `needs_more`: all
+  // were taken. `complete`: what is left belongs to the next request.
   progress advance(std::string_view& bytes) noexcept;
 
   // A part of the body, within the bytes of the last advance().
@@ -36,11 +36,11 @@ class body_decoder {
     chunk,         // left_ bytes
     chunk_return,  // CR after them
     chunk_feed,
-    line_first,    // after the last chunk: a trailer's first character, or the CR of the empty line
-    name,          // of a trailer
+    line_first,  // after the last chunk: a trailer's first character, or the CR of the empty line
+    name,        // of a trailer
     value,
     value_feed,
-    last_feed,     // LF of the empty line
+    last_feed,  // LF of the empty line
     complete,
     refused,
   };
@@ -54,7 +54,7 @@ class body_decoder {
   [[nodiscard]] part expect(char c, char wanted, part next) noexcept;
   [[nodiscard]] part refused(status s) noexcept;
 
-  static constexpr std::size_t max_extension = 256;  // bytes, of one chunk
+  static constexpr std::size_t max_extension = 256;       // bytes, of one chunk
   static constexpr std::size_t max_overhead = 16 * 1024;  // bytes that are not data, beside two for each byte of data
 
   part part_;
@@ -63,8 +63,8 @@ class body_decoder {
   std::size_t extension_ = 0;
   std::size_t trailer_ = 0;
   std::size_t max_trailer_;
-  std::uint64_t left_;      // of the chunk or the body
-  std::uint64_t allowed_;   // bytes of data
+  std::uint64_t left_;     // of the chunk or the body
+  std::uint64_t allowed_;  // bytes of data
   std::uint64_t overhead_ = max_overhead;
   std::string_view data_;
 };

@@ -30,7 +30,12 @@ method method_of(std::string_view name) noexcept {
 }  // namespace
 
 connection::connection(ramie::tcp_stream& stream, const site& files, const settings& how, ramie::shutdown_token stop)
-    : stream_(stream), files_(files), how_(how), stop_(std::move(stop)), in_(in_capacity), out_(out_capacity),
+    : stream_(stream),
+      files_(files),
+      how_(how),
+      stop_(std::move(stop)),
+      in_(in_capacity),
+      out_(out_capacity),
       parser_(how.limits) {}
 
 void connection::serve() {

@@ -66,9 +66,9 @@ class connection {
   std::atomic<bool> idle_ = false;
   buffer in_, out_;
   head_parser parser_;
-  bool close_ = false;      // after this response
-  bool broken_ = false;     // nothing more can be written
-  bool unread_ = false;     // the peer may be sending what nobody reads
+  bool close_ = false;   // after this response
+  bool broken_ = false;  // nothing more can be written
+  bool unread_ = false;  // the peer may be sending what nobody reads
   bool http_1_0_ = false;
   bool head_only_ = false;
   std::uint64_t requests_ = 0;

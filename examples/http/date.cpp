@@ -74,7 +74,8 @@ void scan_time(scanner& s, broken_down& t) noexcept {
 
 std::optional<seconds> composed(const broken_down& t) noexcept {
   using namespace std::chrono;
-  const year_month_day day{year(t.year), month(static_cast<unsigned>(t.month)), std::chrono::day(static_cast<unsigned>(t.day))};
+  const year_month_day day{year(t.year), month(static_cast<unsigned>(t.month)),
+                           std::chrono::day(static_cast<unsigned>(t.day))};
   if (!day.ok() || t.hour > 23 || t.minute > 59 || t.second > 60) return std::nullopt;
   const auto since = sys_days(day).time_since_epoch();
   return duration_cast<std::chrono::seconds>(since).count() + t.hour * 3600 + t.minute * 60 + t.second;

@@ -23,9 +23,9 @@ struct limits {
   std::size_t head = 16 * 1024;  // bytes of the head, from the request line to the empty line; at most 64 KiB
   std::size_t line = 8 * 1024;   // of one line of it
   std::size_t target = 4 * 1024;
-  std::size_t fields = 100;      // at most max_fields
+  std::size_t fields = 100;  // at most max_fields
   std::uint64_t body = 1024 * 1024;
-  bool chunked = true;           // false: a body has to say its length (411)
+  bool chunked = true;  // false: a body has to say its length (411)
 
   static constexpr std::size_t max_head = 64 * 1024;
   static constexpr std::size_t max_fields = 128;

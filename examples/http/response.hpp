@@ -15,14 +15,14 @@ namespace http {
 
 struct response_head {
   http::status status = http::status::ok;
-  std::string_view content_type;          // empty: the response has no content, and none is announced
+  std::string_view content_type;  // empty: the response has no content, and none is announced
   std::uint64_t content_length = 0;
   std::optional<std::string_view> last_modified;
-  byte_range range;                       // partial_content: which; range_not_satisfiable: of `total`
+  byte_range range;  // partial_content: which; range_not_satisfiable: of `total`
   std::uint64_t total = 0;
-  std::string_view location;              // a path of target_path: encoded here
-  bool close = false;                     // the connection ends with this
-  bool say_keep_alive = false;            // to HTTP/1.0, which expects the opposite
+  std::string_view location;    // a path of target_path: encoded here
+  bool close = false;           // the connection ends with this
+  bool say_keep_alive = false;  // to HTTP/1.0, which expects the opposite
 };
 
 // Appends it, with its empty line. Throws std::bad_alloc.

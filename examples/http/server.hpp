@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <ramie/nursery.hpp>
+#include <ramie/semaphore.hpp>
 #include <ramie/shutdown.hpp>
 #include <ramie/tcp.hpp>
 
@@ -37,6 +39,9 @@ class server {
   [[nodiscard]] server_report serve(ramie::tcp_listener& listener, const ramie::shutdown_source& stop);
 
  private:
+  // False: it is over.
+  [[nodiscard]] bool accept_one(ramie::tcp_listener& listener, const ramie::shutdown_token& stop,
+                                ramie::nursery& connections, ramie::semaphore& places);
   void serve_one(ramie::tcp_stream& stream, const ramie::shutdown_token& stop);
 
   const site& files_;

@@ -17,8 +17,8 @@ status status_of(int error) noexcept {
   switch (error) {
     case ENOENT:
     case ENOTDIR:
-    case ELOOP:         // of links, or one where none is followed
-    case EXDEV:         // a link that leads outside
+    case ELOOP:  // of links, or one where none is followed
+    case EXDEV:  // a link that leads outside
     case ENAMETOOLONG:
     case ENXIO: return status::not_found;
     case EACCES:

@@ -25,8 +25,8 @@ class served_file {
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] seconds modified() const noexcept { return modified_; }
 
-  // Fills `to` from that offset. False: the file has become shorter, or can't be read. A cancellation point if it has to
-  // wait for the disk. Throws std::bad_alloc.
+  // Fills `to` from that offset. False: the file has become shorter, or can't be read. A cancellation point if it has
+  // to wait for the disk. Throws std::bad_alloc.
   [[nodiscard]] bool read(std::span<std::byte> to, std::uint64_t offset);
 
  private:
@@ -43,7 +43,8 @@ class site {
   // Throws std::system_error.
   explicit site(const char* folder) : root_(folder) {}
 
-  // status::ok: it is there, and in `found` if it is a regular file. A cancellation point if it has to wait for the disk.
+  // status::ok: it is there, and in `found` if it is a regular file. A cancellation point if it has to wait for the
+  // disk.
   [[nodiscard]] status open(const target_path& path, served_file& found, kind_of_file& kind) const;
 
  private:

@@ -94,7 +94,8 @@ char* write_encoded(std::string_view path, char* to) noexcept {
   for (const char c : path) {
     const auto u = static_cast<unsigned char>(c);
     const char low = character::lower(c);
-    if ((low >= 'a' && low <= 'z') || character::digit(c) || std::string_view("/-._~").find(c) != std::string_view::npos) {
+    if ((low >= 'a' && low <= 'z') || character::digit(c) ||
+        std::string_view("/-._~").find(c) != std::string_view::npos) {
       *to++ = c;
     } else {
       *to++ = '%';

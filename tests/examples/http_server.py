@@ -288,11 +288,14 @@ def test_end(c, program, root, environment):
                 (p.process.returncode, rest))
         for s in (idle, busy, late):
             s.close()
-    with Program([program, "--address", "127.0.0.1:0", "--grace", "200", root], environment) as p:
-        with connect(p.port()) as s:
+    with Program([program, "--address", "127.0.0.1:0", "--grace", "200", "--connections", "1", root],
+                 environment) as p:
+        with connect(p.port()) as s, connect(p.port()):  # the second one waits for a place
             s.sendall(get("/big.bin") * 20)
             s.recv(1)
+            begun = time.monotonic()
             code, rest = p.end(signal.SIGINT)
+        c.check("the grace is no longer than it was said", time.monotonic() - begun < 5)
         c.check("who takes longer than the grace is cut short", code == 1 and "1 were cut short" in rest, (code, rest))
 
 

@@ -106,9 +106,10 @@ TEST_CASE("Targets become paths below the root", "[unit][http]") {
 }
 
 TEST_CASE("Targets that lead out of the root, or are none, are refused", "[unit][http]") {
-  for (const char* const bad : {"/..", "/../a", "/a/../../b", "/%2e%2e/a", "/.%2E/a", "/a/%2e%2e/%2e%2e/b", "/a%2fb", "/a%2Fb",
-                                "/..\\a", "/..%5ca", "/a%00b", "/a%0d%0ab", "/a%7f", "/%", "/%2", "/%g0", "/%0g", "a", "*",
-                                "", "host:443", "http:///a", "https://host/a"}) {
+  for (const char* const bad : {"/..",    "/../a",  "/a/../../b", "/%2e%2e/a", "/.%2E/a",       "/a/%2e%2e/%2e%2e/b",
+                                "/a%2fb", "/a%2Fb", "/..\\a",     "/..%5ca",   "/a%00b",        "/a%0d%0ab",
+                                "/a%7f",  "/%",     "/%2",        "/%g0",      "/%0g",          "a",
+                                "*",      "",       "host:443",   "http:///a", "https://host/a"}) {
     CAPTURE(bad);
     CHECK(path_of(bad) == "400");
   }
@@ -137,7 +138,8 @@ TEST_CASE("Nothing outside the root is opened, whatever links say", "[unit][http
   CHECK(by_kernel("sub/file") == "sub");
   CHECK(by_segments("file") == "file");
   CHECK(by_segments("sub/file") == "sub");
-  for (const char* const outside : {"out", "absolute", "up/secret", "../secret", "sub/../../secret", "/etc/passwd", "round"}) {
+  for (const char* const outside :
+       {"out", "absolute", "up/secret", "../secret", "sub/../../secret", "/etc/passwd", "round"}) {
     CAPTURE(outside);
     CHECK(root.open(outside, http::wait_for_disk::yes) < 0);
     CHECK(root.open(outside, http::wait_for_disk::no) < 0);
@@ -178,8 +180,8 @@ TEST_CASE("Ranges are cut to what there is", "[unit][http]") {
   CHECK(range_of("bytes=-3", 0) == "beyond");
   CHECK(range_of("bytes=0-99999999999999999999999999", 10) == "0-9");
   CHECK(range_of("bytes=99999999999999999999999999-", 10) == "beyond");
-  for (const char* const other :
-       {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=5-4", "bytes=0-1,2-3", "lines=0-1", "bytes=1-2x"}) {
+  for (const char* const other : {"", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=5-4",
+                                  "bytes=0-1,2-3", "lines=0-1", "bytes=1-2x"}) {
     CAPTURE(other);
     CHECK(range_of(other, 10) == "whole");
   }
@@ -195,12 +197,13 @@ TEST_CASE("Dates are written and read as HTTP does", "[unit][http]") {
   CHECK(http::parse_date("Sun, 06 Nov 1994 08:49:37 GMT", now) == example);
   CHECK(http::parse_date("Sunday, 06-Nov-94 08:49:37 GMT", now) == example);
   CHECK(http::parse_date("Sun Nov  6 08:49:37 1994", now) == example);
-  CHECK(http::parse_date("Sunday, 06-Nov-72 08:49:37 GMT", now) == 3245647777);   // at most 50 years ahead
+  CHECK(http::parse_date("Sunday, 06-Nov-72 08:49:37 GMT", now) == 3245647777);  // at most 50 years ahead
   CHECK(http::parse_date("Sunday, 06-Nov-74 08:49:37 GMT", now) == 152959777);
-  for (const char* const bad : {"", "Sun", "Sun, 06 Nov 1994", "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37",
-                                "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 31 Feb 1994 08:49:37 GMT",
-                                "Sun, 06 Nov 1994 24:49:37 GMT", "Sun, 06 nov 1994 08:49:37 GMT",
-                                "Sun, 06 anF 1994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun Nov 06 08:49:37 GMT"}) {
+  for (const char* const bad :
+       {"", "Sun", "Sun, 06 Nov 1994", "Sun, 6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 31 Feb 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT",
+        "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 anF 1994 08:49:37 GMT", "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun Nov 06 08:49:37 GMT"}) {
     CAPTURE(bad);
     CHECK_FALSE(http::parse_date(bad, now));
   }
