@@ -264,7 +264,8 @@ def test_end(c, program, root, environment):
         idle, busy, late = connect(p.port()), connect(p.port()), connect(p.port())
         idle.sendall(get("/a.txt"))
         c.check("before", b"0123456789" in idle.recv(65536))
-        late.sendall(b"GET /a.txt HT")
+        late.sendall(get("/a.txt") + b"GET /a.txt HT")  # with the first answer it has begun to read the second
+        c.check("and begun", b"0123456789" in late.recv(65536))
         busy.sendall(get("/big.bin"))
         first = busy.recv(1)
         p.process.send_signal(signal.SIGTERM)
@@ -284,7 +285,7 @@ def test_end(c, program, root, environment):
         c.check("so is a request under way, and its connection closed",
                 statuses(answer) == [200] and b"Connection: close\r\n" in answer, answer)
         rest, _ = p.process.communicate(timeout=LIMIT)
-        c.check("and told", p.process.returncode == 0 and "served 3 requests on 3 connections; 0 were cut short" in rest,
+        c.check("and told", p.process.returncode == 0 and "served 4 requests on 3 connections; 0 were cut short" in rest,
                 (p.process.returncode, rest))
         for s in (idle, busy, late):
             s.close()
