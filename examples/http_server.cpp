@@ -20,7 +20,7 @@
 #include <ramie/signals.hpp>
 #include <ramie/tcp.hpp>
 
-#include "http/server.hpp"
+#include "http/service.hpp"
 
 namespace {
 

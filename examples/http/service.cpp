@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "server.hpp"
+#include "service.hpp"
 
 #include <new>
 #include <system_error>
