@@ -19,6 +19,7 @@ const char* sentence_for(report_kind kind) noexcept {
     case report_kind::swallowed_cancellation: return "ramie: %s swallowed its cancellation and waits again (%s).\n";
     case report_kind::stalled_worker:
       return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then.\n";
+    case report_kind::io_fallback: return "ramie: input and output by %s: %s.\n";
   }
   return "ramie: %s: %s\n";
 }
@@ -58,6 +59,13 @@ void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f,
     std::string how_long = "for ";
     how_long.append(std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held).count())).append(" ms");
     deliver({report_kind::stalled_worker, std::move(who), std::move(how_long), {}});
+  } catch (...) {  // no memory to tell
+  }
+}
+
+void report_io_fallback(const std::string& passed_over, const char* used) noexcept {
+  try {
+    deliver({report_kind::io_fallback, used, passed_over, {}});
   } catch (...) {  // no memory to tell
   }
 }

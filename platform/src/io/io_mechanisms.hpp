@@ -2,7 +2,6 @@
 // The mechanisms behind io_backend.hpp, and what they share. Each throws std::system_error if the machine refuses it.
 #pragma once
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <system_error>
 
+#include <ramie/platform/atomic.hpp>
 #include <ramie/platform/io_backend.hpp>
 
 namespace ramie::platform {
@@ -45,17 +45,19 @@ struct time_span {
   return {seconds.count(), std::chrono::nanoseconds(until - now - seconds).count()};
 }
 
-// What its descriptor must be ready for.
-[[nodiscard]] inline std::uint32_t awaited(const io_operation& op) noexcept {
-  switch (op.code) {
-    case io_code::write:
-    case io_code::write_vector:
-    case io_code::send:
-    case io_code::send_message:
-    case io_code::connect: return POLLOUT;
-    case io_code::ready: return op.flags;
-    default: return POLLIN;
+// Written under a lock, read by anybody.
+class counter {
+ public:
+  counter& operator++() noexcept { return *this += 1; }
+  counter& operator+=(std::size_t by) noexcept {
+    value_.store(*this + by, std::memory_order_relaxed);
+    return *this;
   }
-}
+  counter& operator-=(std::size_t by) noexcept { return *this += 0 - by; }
+  operator std::size_t() const noexcept { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  atomic<std::size_t> value_{0};
+};
 
 }  // namespace ramie::platform

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "readiness.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
@@ -18,72 +14,6 @@
 namespace ramie::platform {
 
 namespace {
-
-constexpr std::uint32_t started = 1;  // state: a connect that is under way
-
-std::int32_t outcome(ssize_t returned) noexcept {
-  return returned >= 0 ? static_cast<std::int32_t>(returned) : -errno;
-}
-
-std::int32_t try_connect(io_operation& op) noexcept {
-  if (op.state == started) {
-    int error = 0;
-    socklen_t size = sizeof error;
-    if (::getsockopt(op.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
-    return -error;
-  }
-  if (::connect(op.fd, static_cast<const sockaddr*>(op.memory), op.count) == 0) return 0;
-  if (errno != EINPROGRESS && errno != EINTR) return -errno;  // EAGAIN: of a unix socket whose queue is full
-  op.state = started;
-  return -EAGAIN;
-}
-
-std::int32_t try_ready(const io_operation& op) noexcept {
-  pollfd one{op.fd, static_cast<short>(op.flags), 0};
-  const int n = ::poll(&one, 1, 0);
-  return n == 0 ? -EAGAIN : n < 0 ? -errno : one.revents;
-}
-
-// The system call itself, on a descriptor that does not block.
-std::int32_t attempt_once(io_operation& op) noexcept {
-  const auto flags = static_cast<int>(op.flags);
-  switch (op.code) {
-    case io_code::nothing: return 0;
-    case io_code::read: return outcome(::read(op.fd, op.memory, op.count));
-    case io_code::write: return outcome(::write(op.fd, op.memory, op.count));
-    case io_code::read_vector:
-      return outcome(::readv(op.fd, static_cast<const iovec*>(op.memory), static_cast<int>(op.count)));
-    case io_code::write_vector:
-      return outcome(::writev(op.fd, static_cast<const iovec*>(op.memory), static_cast<int>(op.count)));
-    case io_code::receive: return outcome(::recv(op.fd, op.memory, op.count, flags | MSG_DONTWAIT));
-    case io_code::send: return outcome(::send(op.fd, op.memory, op.count, flags | MSG_DONTWAIT | MSG_NOSIGNAL));
-    case io_code::receive_message:
-      return outcome(::recvmsg(op.fd, static_cast<msghdr*>(op.memory), flags | MSG_DONTWAIT));
-    case io_code::send_message:
-      return outcome(::sendmsg(op.fd, static_cast<const msghdr*>(op.memory), flags | MSG_DONTWAIT | MSG_NOSIGNAL));
-    case io_code::accept: {
-      socklen_t room = op.count;
-      return outcome(::accept4(op.fd, static_cast<sockaddr*>(op.memory), op.memory != nullptr ? &room : nullptr, flags));
-    }
-    case io_code::connect: return try_connect(op);
-    case io_code::ready: return try_ready(op);
-    case io_code::sync: return -EOPNOTSUPP;
-  }
-  return -EINVAL;
-}
-
-// Regular files are always ready and block all the same.
-bool is_for_threads(const io_operation& op) noexcept {
-  return op.offset >= 0 && op.code <= io_code::write_vector;
-}
-
-std::int32_t attempt(io_operation& op) noexcept {
-  if (is_for_threads(op)) return -EOPNOTSUPP;
-  for (;;) {
-    const std::int32_t result = attempt_once(op);
-    if (result != -EINTR) return result == -EWOULDBLOCK ? -EAGAIN : result;
-  }
-}
 
 void enlist(io_operation*& first, io_operation& op) noexcept {  // oldest first
   io_operation** last = &first;
@@ -107,11 +37,20 @@ std::uint32_t all_awaited(const io_operation* first) noexcept {
 
 }  // namespace
 
-void readiness_backend::submit(io_operation& op) noexcept {
+namespace {
+
+std::int32_t try_anew(io_operation& op) noexcept {
   op.state = 0;
+  return try_at_once(op);
+}
+
+}  // namespace
+
+void readiness_backend::submit(io_operation& op) noexcept {
   op.link = nullptr;
-  const std::int32_t result = attempt(op);
+  const std::int32_t result = std::exchange(op.tried, false) ? -EAGAIN : try_anew(op);
   std::lock_guard hold(mutex_);
+  ++under_way_;
   op.result = result != -EAGAIN ? result : list(op);
   if (op.result != -EAGAIN) done(op);
 }
@@ -167,6 +106,7 @@ std::size_t readiness_backend::hand_out(std::span<io_operation*> out) noexcept {
     out[count] = first_done_;
     first_done_ = first_done_->next;
   }
+  under_way_ -= count;
   if (first_done_ == nullptr) last_done_ = &first_done_;
   return count;
 }
@@ -178,7 +118,7 @@ void readiness_backend::work_off(const readiness_source::event& e) noexcept {
   for (io_operation* op = waiting_[index]; op != nullptr;) {
     io_operation* const following = op->next;
     if ((awaited(*op) & happened) != 0) {
-      const std::int32_t result = attempt(*op);
+      const std::int32_t result = try_at_once(*op);
       if (result != -EAGAIN) {
         delist(*op);
         op->result = result;

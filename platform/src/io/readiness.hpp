@@ -23,6 +23,8 @@
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread.hpp>
 
+#include "io_mechanisms.hpp"
+
 namespace ramie::platform {
 
 // What differs between epoll and poll.
@@ -55,6 +57,7 @@ class readiness_backend final : public io_backend {
   [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override;
   [[nodiscard]] std::size_t wait(std::span<io_operation*> out, time_point until) noexcept override;
   void wake() noexcept override;
+  [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
   static constexpr std::size_t events_at_once = 256;
@@ -72,6 +75,7 @@ class readiness_backend final : public io_backend {
   std::vector<io_operation*> waiting_;  // by descriptor
   io_operation* first_done_ = nullptr;
   io_operation** last_done_ = &first_done_;
+  counter under_way_;
   bool sleeping_ = false;
   bool woken_ = false;
 };

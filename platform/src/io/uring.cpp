@@ -41,6 +41,7 @@ constexpr unsigned completions = 4096;
 // Bits of io_operation::state.
 constexpr std::uint32_t cancelled = 1;
 constexpr std::uint32_t polling = 2;
+constexpr std::uint32_t handed_out = 4;
 
 constexpr std::uint8_t needed[] = {IORING_OP_NOP,     IORING_OP_READ,    IORING_OP_WRITE, IORING_OP_READV,
                                    IORING_OP_WRITEV,  IORING_OP_RECV,    IORING_OP_SEND,  IORING_OP_RECVMSG,
@@ -120,11 +121,14 @@ class uring_backend final : public io_backend {
     std::lock_guard hold(mutex_);
     op.state = 0;
     op.link = nullptr;
+    op.tried = false;
+    ++under_way_;
     if (unsent_.first() != nullptr || !start(op)) unsent_.add(op);
   }
 
   void cancel(io_operation& op) noexcept override {
     std::lock_guard hold(mutex_);
+    if ((op.state & (cancelled | handed_out)) != 0) return;
     op.state |= cancelled;
     if (op.link == nullptr && !ask_to_cancel(op)) uncancelled_.add(op);  // listed: it is not started any more
   }
@@ -161,6 +165,8 @@ class uring_backend final : public io_backend {
     woken_ = true;
     if (asleep_) (void)!::eventfd_write(bell_.get(), 1);
   }
+
+  [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
   // Room for an entry, or null: the kernel takes no more until completions are fetched.
@@ -234,6 +240,7 @@ class uring_backend final : public io_backend {
       if ((op->state & cancelled) != 0) {
         unsent_.remove(*op);
         op->result = -ECANCELED;
+        op->state |= handed_out;
         out[count++] = op;
       }
       op = following;
@@ -249,13 +256,16 @@ class uring_backend final : public io_backend {
         out[count++] = static_cast<io_operation*>(data);
       }
     }
+    under_way_ -= count;
     return count;
   }
 
   // False: it is not over.
   [[nodiscard]] bool settle(io_operation& op, std::int32_t result) noexcept {
     if (op.link != nullptr) uncancelled_.remove(op);
-    const bool again = result == -EINTR || ((op.state & polling) != 0 && result >= 0);
+    // -ECANCELED that nobody asked for: the thread that submitted it has ended, and the kernel took its requests along.
+    const bool again =
+        result == -EINTR || result == -ECANCELED || ((op.state & polling) != 0 && result >= 0);
     const bool not_yet = result == -EAGAIN;
     if ((again || not_yet) && (op.state & cancelled) == 0) {
       op.state = not_yet ? polling : 0;
@@ -263,6 +273,7 @@ class uring_backend final : public io_backend {
       return false;
     }
     op.result = again || not_yet ? -ECANCELED : result;
+    op.state |= handed_out;
     return true;
   }
 
@@ -295,6 +306,7 @@ class uring_backend final : public io_backend {
   mutex mutex_;
   operation_queue unsent_;
   operation_queue uncancelled_;
+  counter under_way_;
   bool bell_armed_ = false;
   bool asleep_ = false;
   bool woken_ = false;

@@ -26,6 +26,14 @@ struct chaos_mode {
   bool scaling = true;      // workers are added and retired although none is stalled; only if options.elastic
 };
 
+// How a runtime does input and output.
+enum class io_choice : std::uint8_t {
+  automatic,  // what RAMIE_IO_BACKEND says, else the first of these that the machine grants
+  io_uring,
+  epoll,
+  poll,
+};
+
 struct options {
   // Worker threads, 1 to 512. While workers are stalled in blocking calls the runtime may run up to twice
   // as many. They start when they are first needed.
@@ -49,6 +57,10 @@ struct options {
   // Whether a fiber that holds its worker for 100 ms while others are queued is reported (set_report_handler), once
   // each time: it blocks, or computes for too long. Builds with checks do so anyway, if elastic.
   bool report_stalls = false;
+
+  // What is asked for and refused is a std::system_error at the first operation. What the automatic choice has to pass
+  // over is reported (set_report_handler).
+  io_choice io = io_choice::automatic;
 
   // Hostile scheduling, for tests.
   std::optional<chaos_mode> chaos;

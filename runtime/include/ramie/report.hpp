@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the runtime has to tell although nobody asked: failures that reach nobody, cancellations that were
-// swallowed, fibers that hold their workers.
+// swallowed, fibers that hold their workers, a machine that refuses io_uring.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ enum class report_kind : std::uint8_t {
   lost_failure,            // a fiber failed and nobody could receive the exception
   swallowed_cancellation,  // a fiber caught `cancelled`, did not end its scope, and got it again
   stalled_worker,          // a fiber blocks its worker, or computes for long, while others wait (options.report_stalls)
+  io_fallback,             // the machine refused io_uring or epoll: `who` is what is used instead, `text` why
 };
 
 struct report {

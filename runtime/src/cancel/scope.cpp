@@ -241,13 +241,26 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
   }
 }
 
-void look_at_scopes(fiber& f, std::uint64_t epoch) {
+namespace {
+
+// Null: the fiber has looked, and is not cancelled.
+cancel_scope* look(fiber& f, std::uint64_t epoch) noexcept {
   cancel_scope* const scope = cancel_scope::effective(f.scope, epoch);
-  if (scope == nullptr) {
-    f.seen_epoch.set(epoch);
-    if (f.word.load().has(word_view::cancel_seen)) f.word.set_cancel_seen(false);
-    return;
-  }
+  if (scope != nullptr) return scope;
+  f.seen_epoch.set(epoch);
+  if (f.word.load().has(word_view::cancel_seen)) f.word.set_cancel_seen(false);
+  return nullptr;
+}
+
+}  // namespace
+
+bool cancellation_awaits(fiber& f, std::uint64_t epoch) noexcept {
+  return look(f, epoch) != nullptr && std::uncaught_exceptions() == 0;
+}
+
+void look_at_scopes(fiber& f, std::uint64_t epoch) {
+  cancel_scope* const scope = look(f, epoch);
+  if (scope == nullptr) return;
   // A second exception during unwinding would end the program; the wait goes on as if shielded.
   if (std::uncaught_exceptions() != 0) return;
   f.word.set_cancel_seen(true);

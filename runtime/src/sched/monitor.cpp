@@ -42,7 +42,8 @@ void monitor::stop() noexcept {
 void monitor::run() noexcept {
   unsigned quiet_ticks = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
-    (void)parker_.park_until(std::chrono::steady_clock::now() + monitor_interval);
+    const auto interval = helps_ ? io_help_interval : monitor_interval;
+    (void)parker_.park_until(std::chrono::steady_clock::now() + interval);
     quiet_ticks = tick() ? 0 : quiet_ticks + 1;
     if (quiet_ticks < quiet_ticks_before_monitor_sleeps) continue;
     if (!sleep_until_needed()) return;
@@ -50,31 +51,33 @@ void monitor::run() noexcept {
   }
 }
 
+monitor::sight monitor::look() const noexcept {
+  sight seen;
+  seen.queued = sched_.work_visible();
+  for (const auto& w : sched_.workers) {
+    const bool active = w->state.load(std::memory_order_relaxed) == worker_state::active;
+    seen.queued = seen.queued || !w->newest.empty();
+    seen.active = seen.active || active;
+    seen.active_with_io = seen.active_with_io || (active && w->io.under_way() != 0);
+  }
+  return seen;
+}
+
 bool monitor::sleep_until_needed() noexcept {
   sched_.idle.set_monitor_asleep();  // 1
   platform::heavy_fence();           // 2
-  const bool anybody_active = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
-    return w->state.load(std::memory_order_relaxed) == worker_state::active;
-  });
-  const bool anything_queued = sched_.work_visible() || std::any_of(sched_.workers.begin(), sched_.workers.end(),
-                                                                    [](const auto& w) { return !w->newest.empty(); });
-  if (anybody_active && anything_queued && sched_.idle.clear_monitor_asleep()) return true;  // 3
+  if (look().worth_watching() && sched_.idle.clear_monitor_asleep()) return true;  // 3
   while (!stopping_.load(std::memory_order_acquire) && sched_.idle.look().monitor_asleep()) parker_.park();
   return !stopping_.load(std::memory_order_acquire);
 }
 
 bool monitor::tick() noexcept {
-  bool anything_queued = sched_.work_visible();
-  bool anybody_active = false;
-  for (const auto& w : sched_.workers) {
-    anything_queued = anything_queued || !w->newest.empty();
-    anybody_active = anybody_active || w->state.load(std::memory_order_relaxed) == worker_state::active;
-  }
+  const sight seen = look();
   const auto pressure = sched_.pressure();
   sample(pressure);
   const bool stuck = mark_stalled_workers();
-  decide(stuck, anything_queued, pressure);
-  return (anybody_active && anything_queued) || owes_report_;
+  decide(stuck, seen.queued, pressure);
+  return seen.worth_watching() || owes_report_;
 }
 
 void monitor::sample(std::int64_t pressure) noexcept {
@@ -95,7 +98,7 @@ void monitor::sample(std::int64_t pressure) noexcept {
 // A worker that is active and has polled nothing since the last look is stalled until it polls again.
 bool monitor::mark_stalled_workers() noexcept {
   bool any = false;
-  owes_report_ = false;
+  owes_report_ = helps_ = false;
   for (auto& w : sched_.workers) {
     const auto polls = w->count.polls.get();
     const bool moved = polls != w->polls_at_last_look;
@@ -105,6 +108,7 @@ bool monitor::mark_stalled_workers() noexcept {
       continue;
     }
     any = true;
+    if (w->io.help()) helps_ = true;
     if (sched_.reports_stalls && watch_stall(*w)) owes_report_ = true;
     if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
       sched_.stalled.fetch_add(1, std::memory_order_acq_rel);

@@ -11,6 +11,9 @@
 //       3. load counts: monitor_asleep?        3. look: is anything queued and anybody active?
 //          clear it and wake the monitor          then clear the mark and go on ticking
 //
+// The same goes for operations under way of a worker that is active: it looks after them if that worker is held up
+// (io/port.hpp), at shorter intervals.
+//
 // If stalls are reported, it also names the fiber that has held its worker for ten looks, once for each stall, and does
 // not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
 #pragma once
@@ -42,6 +45,13 @@ class monitor {
   void read(pressure_stats& into) const noexcept;
 
  private:
+  struct sight {
+    bool queued = false;
+    bool active = false;
+    bool active_with_io = false;
+    [[nodiscard]] bool worth_watching() const noexcept { return (active && queued) || active_with_io; }
+  };
+  [[nodiscard]] sight look() const noexcept;
   void run() noexcept;
   [[nodiscard]] bool tick() noexcept;  // false: there was nothing to watch
   void sample(std::int64_t pressure) noexcept;
@@ -56,6 +66,7 @@ class monitor {
   platform::thread thread_;  // started by the first wake, under start_mutex_
   platform::mutex start_mutex_;
   bool started_ = false;
+  bool helps_ = false;        // a worker that is held up has operations under way
   bool owes_report_ = false;  // a stall has begun that will have to be reported if it lasts
 
   using count = platform::owned<std::uint64_t>;

@@ -26,6 +26,7 @@ void scheduler::look_at_the_time(worker& w) noexcept {
 
 // The poll is one at which a tick ends, or the injection queue has its turn, or both.
 fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
+  if (w.io.busy()) (void)w.io.turn();
   if (w.tempo.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
     w.tempo.end_tick(polls, now);
@@ -45,6 +46,7 @@ fiber* scheduler::poll_in_vain(worker& w) noexcept {
     w.tempo.restart(w.count.polls.get(), now);
     w.lifo_polls.set(0);
     look_at_the_time(w, now);
+    if (w.io.busy()) (void)w.io.turn();
   }
   return take_from_injection(w);
 }
@@ -118,7 +120,17 @@ void scheduler::nap_after_crumbs(worker& w) noexcept {
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.count.naps.add(1);
   const auto rested = platform::steady_clock::instance().now() + nap;
-  (void)w.parker.park_until(std::min(rested, deadlines.earliest()));
+  io_port::batch done;
+  rest(w, std::min(rested, deadlines.earliest()), done);
+  io_port::complete(done);
+}
+
+// Sleeps where it is woken by whatever concerns the worker: a token, the time, its operations. What is done it brings
+// along: to be completed when it counts as awake.
+void scheduler::rest(worker& w, platform::time_point until, io_port::batch& done) noexcept {
+  if (w.io.busy()) return w.io.sleep(w.parker, until, done);
+  if (until == timekeeper::never) return w.parker.park();
+  (void)w.parker.park_until(until);
 }
 
 fiber* scheduler::worker_next(worker& w) noexcept {
@@ -129,6 +141,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
     if (f == nullptr && (!w.ring.empty() || !w.newest.empty())) continue;
+    if (f == nullptr && w.io.busy() && w.io.turn()) continue;
     if (f == nullptr && w.appetite.is_back() && w.appetite.back(platform::steady_clock::instance().now())) {
       nap_after_crumbs(w);
       continue;
@@ -145,7 +158,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
       found_work(w);
       return f;
     }
-    if (may_retire()) {
+    if (may_retire(w)) {
       drain(w);
       return nullptr;
     }
@@ -210,14 +223,13 @@ void scheduler::sleep(worker& w) noexcept {
     w.current.set(nullptr);  // callbacks of stop tokens may be called, as nobody
     needed = still.look();   // what it makes runnable may be in this worker's own queues
   }
+  io_port::batch done;
   if (!needed || !idle.cancel_sleep(w.index)) {
     w.count.times_parked.add(1);
     w.appetite.sleeps();
     const auto until = deadlines.take_duty();
-    if (until == timekeeper::never) {
-      w.parker.park();
-    } else {
-      (void)w.parker.park_until(until);
+    rest(w, until, done);
+    if (until != timekeeper::never) {
       deadlines.leave_duty(until);
       w.next_time_look.set({});  // it is time, probably
     }
@@ -226,6 +238,7 @@ void scheduler::sleep(worker& w) noexcept {
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.join_patience.set(target_global_latency);
   w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
+  io_port::complete(done);
 }
 
 }  // namespace ramie::detail

@@ -68,7 +68,8 @@ scheduler::scheduler(const options& wanted, director* by)
       watcher(*this),
       deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr, capacity),
       still(*this, by != nullptr || deadlines.advances_itself()),
-      blocking(checked_threads(wanted), wanted.blocking_idle_time) {
+      blocking(checked_threads(wanted), wanted.blocking_idle_time),
+      io(wanted.io) {
   platform::choose_fences();
   workers.reserve(capacity);
   for (unsigned i = 0; i < capacity; ++i) {
@@ -98,7 +99,7 @@ scheduler::~scheduler() {
   }
   for (auto& w : workers) {
     w->attention.fetch_or(worker::stop, std::memory_order_release);
-    w->parker.unpark();
+    w->unpark();
   }
   for (auto& w : workers) {
     if (w->thread.joinable()) w->thread.join();
@@ -134,7 +135,7 @@ bool scheduler::wake_somebody() noexcept {
 bool scheduler::rouse(std::uint32_t index) noexcept {
   worker& w = *workers[index];
   if (w.state.load(std::memory_order_acquire) != worker_state::unstarted) {
-    w.parker.unpark();
+    w.unpark();
     return true;
   }
   if (start_thread(index)) return true;
@@ -159,6 +160,11 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
     w.state.store(before, std::memory_order_release);  // still the caller's: a dead slot is anybody's
     return false;
   }
+}
+
+void scheduler::open_port(worker& w) {
+  w.io.open(io);
+  if (!elastic && !io_watched.exchange(true, std::memory_order_relaxed)) idle.set_monitor_asleep();
 }
 
 void scheduler::ensure_a_worker() {
@@ -187,7 +193,9 @@ bool scheduler::promote_one() noexcept {
   return false;
 }
 
-bool scheduler::may_retire() noexcept {
+// Not one with operations under way: the kernel would take them along.
+bool scheduler::may_retire(const worker& w) noexcept {
+  if (w.io.busy()) return false;
   auto now = live.load(std::memory_order_relaxed);
   while (now > configured && now - stalled.load(std::memory_order_relaxed) > configured) {
     if (live.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) return true;
@@ -213,7 +221,7 @@ bool scheduler::attend(worker& w) noexcept {
     w.searching.set(false);
     return true;
   }
-  if ((seen & worker::stalled) == 0 || !may_retire()) return chaotic && rescale_in_chaos(w);
+  if ((seen & worker::stalled) == 0 || !may_retire(w)) return chaotic && rescale_in_chaos(w);
   drain(w);
   return true;
 }

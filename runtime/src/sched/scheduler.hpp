@@ -111,10 +111,16 @@ class scheduler {
   bool rouse(std::uint32_t index) noexcept;
   bool start_thread(std::uint32_t index) noexcept;
   [[nodiscard]] bool promote_one() noexcept;  // an extra worker; false at the limit
-  [[nodiscard]] bool may_retire() noexcept;   // true: the caller is surplus and must drain
+  [[nodiscard]] bool may_retire(const worker& w) noexcept;  // true: the caller is surplus and must drain
   void drain(worker& w) noexcept;
   std::uint32_t forgive(worker& w) noexcept;
   void ensure_a_worker();  // throws std::system_error
+  void open_port(worker& w);  // the caller's own; throws std::system_error, std::bad_alloc
+  // An operation is under way: if this worker is held up, the monitor sees to it.
+  void io_begun() noexcept {
+    platform::light_fence();
+    if (idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
+  }
 
   [[nodiscard]] bool work_visible() const noexcept;
   // See stillness.hpp. Any thread.
@@ -169,6 +175,8 @@ class scheduler {
   timekeeper deadlines;
   stillness still;
   blocking_pool blocking;
+  io_setup io;
+  platform::atomic<bool> io_watched{false};  // by a monitor that would not be there otherwise
 
   platform::atomic<std::uint64_t> retired_workers{0};
 
@@ -176,6 +184,7 @@ class scheduler {
   friend class monitor;
 
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
+  void rest(worker& w, platform::time_point until, io_port::batch& done) noexcept;
   void look_at_the_time(worker& w) noexcept;
   void look_at_the_time(worker& w, platform::time_point now) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;

@@ -30,6 +30,7 @@
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/here.hpp>
 
+#include "../io/port.hpp"
 #include "../task/frame_pool.hpp"
 #include "counters.hpp"
 #include "deque.hpp"
@@ -140,12 +141,19 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   alignas(platform::cache_line) lifo_slot<fiber> newest;
   alignas(platform::cache_line) deque<fiber> ring;
   alignas(platform::cache_line) platform::thread_parker parker;
+  io_port io;
   platform::atomic<worker_state> state{worker_state::dead};
   // Set by the monitor (stalled), by shutdown (stop) and for good in chaos mode; looked at on every poll:
   // if it is not zero, the way is through the loop, where the owner acts on it.
   platform::atomic<std::uint32_t> attention{0};
   std::uint64_t polls_at_last_look = 0;  // monitor only
   std::uint32_t looks_stalled = 0;       // the same: in a row
+
+  // Any thread: it stops sleeping, wherever it does.
+  void unpark() noexcept {
+    parker.unpark();
+    io.wake_if_asleep();
+  }
 
   platform::stack_block native;  // the thread's own stack
   platform::thread thread;       // under the scheduler's roster mutex

@@ -152,7 +152,7 @@ bool scheduler::rescale_in_chaos(worker& w) noexcept {
   if (!elastic || !unruly.scaling || directed != nullptr) return false;
   const auto dice = w.whims.below(scaling_odds);
   if (dice == 0 && promote_one()) w.mischief.promoted.add(1);
-  if (dice != 1 || !may_retire()) return false;
+  if (dice != 1 || !may_retire(w)) return false;
   w.mischief.retired.add(1);
   drain(w);
   return true;

@@ -150,6 +150,7 @@ RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, On& on, waiter& node, const w
     const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
     if (ask && on.try_complete(node)) return wait_result::completed;
     if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);
+    if (may_cancel == cancellable::told && is_cancelled(f, epoch)) return wait_result::cancelled;
     if (!f.linked) f.home->link_fiber(f);
     if (!enter_parking(f, on, node)) return wait_result::refused;
     f.reason.set(&why);
@@ -192,6 +193,17 @@ wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
   }
   alarm clock(w->sched.deadlines, deadline, w->sched.deadlines.now());
   return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
+}
+
+wait_result fiber_wait_told(waitable& on, waiter& node, const wait_reason& why,
+                            std::chrono::steady_clock::time_point deadline) {
+  worker* const w = detour_in_chaos(this_worker());
+  if (deadline == never) {
+    no_alarm none;
+    return wait_as_fiber(w, on, node, why, cancellable::told, nobody_first, none);
+  }
+  alarm clock(w->sched.deadlines, deadline, w->sched.deadlines.now());
+  return wait_as_fiber(w, on, node, why, cancellable::told, nobody_first, clock);
 }
 
 namespace {

@@ -27,4 +27,10 @@ inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
     look_at_scopes(f, epoch);
 }
 
+// The same without the delivery: whether it would throw.
+[[nodiscard]] bool cancellation_awaits(fiber& f, std::uint64_t epoch) noexcept;
+[[nodiscard]] inline bool is_cancelled(fiber& f, std::uint64_t epoch) noexcept {
+  return f.seen_epoch.get() != epoch && cancellation_awaits(f, epoch);
+}
+
 }  // namespace ramie::detail

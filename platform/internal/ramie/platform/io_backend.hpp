@@ -4,8 +4,8 @@
 //
 //   submit(op)     The operation, and the memory that it names, belong to the backend from here until it is handed out.
 //                  The kernel may hear of it only at the next flush, poll or wait.
-//   cancel(op)     Asks for its end. It is handed out all the same, once: with -ECANCELED, or with what came first. Only
-//                  for an operation that has not been handed out.
+//   cancel(op)     Asks for its end. It is handed out all the same, once: with -ECANCELED, or with what came first. Does
+//                  nothing if it has been handed out, but it must still be there.
 //   flush()        What was submitted goes to the kernel.
 //   poll(out)      Hands out what is complete, as many as `out` has room for. Flushes. Never waits.
 //   wait(out, t)   The same, but if there is nothing it sleeps: until there is, until wake(), or until t.
@@ -58,6 +58,8 @@ struct io_operation {
   std::uint32_t flags = 0;
   std::int64_t offset = -1;
   std::int32_t result = 0;
+  bool tried = false;      // by try_at_once, in vain: no need to try it again before its descriptor is ready
+  void* owner = nullptr;  // the caller's own
 
   // The backend's, between submit and hand-out.
   std::uint32_t state = 0;
@@ -80,7 +82,19 @@ class io_backend {
   [[nodiscard]] virtual std::size_t poll(std::span<io_operation*> out) noexcept = 0;
   [[nodiscard]] virtual std::size_t wait(std::span<io_operation*> out, time_point until) noexcept = 0;
   virtual void wake() noexcept = 0;
+  // Submitted and not yet handed out. Any thread; a hint while others are at work.
+  [[nodiscard]] virtual std::size_t under_way() const noexcept = 0;
 };
+
+// Whether it is for a regular file: at an offset, or a sync. Such are always ready, and block all the same.
+[[nodiscard]] bool is_of_file(const io_operation& op) noexcept;
+// The system call, now, on a descriptor that does not block: -EAGAIN if it would have to wait; begin with op.state 0.
+// Regular files: what needs no waiting, else -EOPNOTSUPP.
+[[nodiscard]] std::int32_t try_at_once(io_operation& op) noexcept;
+// That of a regular file, however long it takes.
+[[nodiscard]] std::int32_t carry_out(const io_operation& op) noexcept;
+// What its descriptor must be ready for: POLLIN, POLLOUT.
+[[nodiscard]] std::uint32_t awaited(const io_operation& op) noexcept;
 
 // The mechanism that was asked for; automatic: RAMIE_IO_BACKEND in the environment (io_uring, epoll, poll) if it is
 // set, else the first of io_uring, epoll, poll that this machine grants. `why_not` says what was passed over and why

@@ -65,6 +65,7 @@ inline constexpr std::chrono::nanoseconds longest_nap = 1ms;
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;
 inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
+inline constexpr std::chrono::nanoseconds io_help_interval = 1ms;   // while it helps a worker that is held up
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
 inline constexpr unsigned looks_before_stall_report = 10;          // 100 ms: less is no blocking call worth a word
 inline constexpr unsigned sustained_negative_pressure = 500;       // monitor ticks

@@ -12,6 +12,7 @@
 //       an error. The cancellation is delivered at the next cancellation point instead.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,7 @@ class open_descriptor {
   // Any fiber or thread, once or more. Not a cancellation point.
   void close() noexcept;
   [[nodiscard]] bool is_open() const noexcept;
+  [[nodiscard]] bool in_use() const noexcept;
   // For messages and tests; it may be closed at any moment.
   [[nodiscard]] int number() const noexcept { return fd_; }
 
@@ -85,8 +87,10 @@ class open_descriptor {
   [[nodiscard]] bool begin_use(io_use& use) noexcept;
   void end_use() noexcept;
   void end_use(io_use& use) noexcept;
-  [[nodiscard]] bool nobody_left() const noexcept;  // with the lock: it is to be closed now
   class use_of;
+  // With the lock.
+  void list(io_use& use) noexcept;
+  [[nodiscard]] bool nobody_left() const noexcept;  // it is to be closed now
   [[nodiscard]] std::int32_t perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until);
   [[nodiscard]] std::int32_t perform_as_thread(platform::io_operation& op, time_point until);
   [[nodiscard]] std::int32_t perform_on_thread_of_pool(platform::io_operation& op);

@@ -19,6 +19,9 @@ void report_lost_failure(const std::string& who, const std::exception_ptr& failu
 // If `f` is still what `place` says.
 void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f, std::chrono::nanoseconds held) noexcept;
 
+// Mechanisms of input and output that the machine refused, and the one that is used.
+void report_io_fallback(const std::string& passed_over, const char* used) noexcept;
+
 // what() of a std::exception, describe() of a `cancelled`, else the fact that it is something else.
 [[nodiscard]] std::string text_of(const std::exception_ptr& failure);
 

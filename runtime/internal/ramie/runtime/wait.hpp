@@ -63,9 +63,10 @@ enum class wait_result : std::uint8_t {
   completed,  // by try_complete, or a partner claimed and completed the node
   refused,    // publish said no
   timed_out,  // the time has come; the node is in no list
+  cancelled,  // only for those who asked to be told
 };
 
-enum class cancellable : bool { no, yes };
+enum class cancellable : std::uint8_t { no, yes, told };
 
 // Suspends the calling fiber, or blocks the calling plain thread, until `on` completes. A cancellation
 // point unless told otherwise: throws `cancelled`. Only for code that runs as a fiber or on a plain
@@ -81,6 +82,11 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason
 // nothing published, if the deadline can't be kept. time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
+
+// The same for a fiber that has something to end before it unwinds: a cancellation ends the wait, is told, and is
+// delivered at the next cancellation point. Not for plain threads.
+wait_result fiber_wait_told(waitable& on, waiter& self, const wait_reason& why,
+                            std::chrono::steady_clock::time_point deadline);
 
 // Wakers, with the waitable's lock held. True: the caller owns the waiter until complete().
 [[nodiscard]] bool claim(waiter& node) noexcept;

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include <ramie/runtime/budget.hpp>
+#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/io.hpp>
+#include <ramie/runtime/spawn.hpp>
+
+#include <ramie/blocking.hpp>
+
+#include "../sched/scheduler.hpp"
+#include "request.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+const wait_reason waits_for_end{"input/output, until it is cancelled"};
+
+}  // namespace
+
+// Life -------------------------------------------------------------------------------------------------
+
+descriptor_ref open_descriptor::adopt(int fd) {
+  auto* const made = new (std::nothrow) open_descriptor(fd);
+  if (made != nullptr) return descriptor_ref(made);
+  ::close(fd);
+  throw std::bad_alloc();
+}
+
+open_descriptor::~open_descriptor() {
+  if (!closing_) ::close(fd_);
+}
+
+descriptor_ref::descriptor_ref(const descriptor_ref& other) noexcept : it_(other.it_) {
+  if (it_ != nullptr) it_->references_.fetch_add(1, std::memory_order_relaxed);
+}
+
+descriptor_ref::~descriptor_ref() {
+  if (it_ == nullptr) return;
+  // acq_rel: what others did with it comes before its end.
+  if (it_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete it_;
+}
+
+bool open_descriptor::is_open() const noexcept {
+  std::lock_guard hold(lock_);
+  return !closing_;
+}
+
+bool open_descriptor::in_use() const noexcept {
+  std::lock_guard hold(lock_);
+  return plain_uses_ != 0 || uses_ != nullptr;
+}
+
+bool open_descriptor::begin_use() noexcept {
+  std::lock_guard hold(lock_);
+  if (closing_) return false;
+  ++plain_uses_;
+  return true;
+}
+
+void open_descriptor::list(io_use& use) noexcept {
+  use.next_ = uses_;
+  if (uses_ != nullptr) uses_->previous_ = &use;
+  uses_ = &use;
+}
+
+bool open_descriptor::nobody_left() const noexcept {
+  return closing_ && plain_uses_ == 0 && uses_ == nullptr;
+}
+
+void open_descriptor::end_use() noexcept {
+  std::unique_lock hold(lock_);
+  --plain_uses_;
+  const bool last = nobody_left();
+  hold.unlock();
+  if (last) ::close(fd_);
+}
+
+void open_descriptor::end_use(io_use& use) noexcept {
+  std::unique_lock hold(lock_);
+  (use.previous_ != nullptr ? use.previous_->next_ : uses_) = use.next_;
+  if (use.next_ != nullptr) use.next_->previous_ = use.previous_;
+  const bool last = nobody_left();
+  hold.unlock();
+  if (last) ::close(fd_);
+}
+
+void open_descriptor::close() noexcept {
+  std::unique_lock hold(lock_);
+  if (closing_) return;
+  closing_ = true;
+  for (io_use* use = uses_; use != nullptr; use = use->next_) use->end();
+  const bool last = nobody_left();
+  hold.unlock();
+  if (last) ::close(fd_);
+}
+
+void open_descriptor::make_non_blocking() noexcept {
+  {
+    std::lock_guard hold(lock_);
+    if (std::exchange(non_blocking_, true)) return;
+  }
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) == 0) (void)::fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+}
+
+// Operations -------------------------------------------------------------------------------------------
+
+// Listed with its descriptor from begin() on.
+class open_descriptor::use_of final : public io_use {
+ public:
+  use_of(open_descriptor& of, platform::io_backend& on, platform::io_operation& op) noexcept
+      : of_(of), on_(on), op_(op) {}
+  ~use_of() {
+    if (listed_) of_.end_use(*this);
+  }
+  use_of(const use_of&) = delete;
+  use_of& operator=(const use_of&) = delete;
+
+  // Submits it. False: the descriptor is closed. With the descriptor's lock: close() finds it under way or not at all.
+  [[nodiscard]] bool begin() noexcept {
+    std::lock_guard hold(of_.lock_);
+    if (of_.closing_) return false;
+    of_.list(*this);
+    listed_ = true;
+    on_.submit(op_);
+    return true;
+  }
+  // At once: the worker whose backend it is may be asleep.
+  void end() noexcept override {
+    on_.cancel(op_);
+    on_.flush();
+  }
+
+ private:
+  open_descriptor& of_;
+  platform::io_backend& on_;
+  platform::io_operation& op_;
+  bool listed_ = false;
+};
+
+std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_reason& why, time_point until) {
+  op.fd = fd_;
+  whereabouts at = look_around();
+  if (at.desk == nullptr) return perform_as_thread(op, until);
+  if (at.self == nullptr) no_fiber_to_wait();
+  begin_operation(at);
+  return perform_as_fiber(op, why, until);
+}
+
+std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until) {
+  worker& w = *this_worker();
+  if (!w.io.is_open()) w.sched.open_port(w);
+  platform::io_backend& backend = w.io.backend();
+  const bool of_file = platform::is_of_file(op);
+  if (of_file || backend.wants_non_blocking()) {
+    if (!of_file) make_non_blocking();
+    op.state = 0;
+    const int result = with_fd([&op](int) { return platform::try_at_once(op); });
+    if (result == -EOPNOTSUPP && backend.wants_non_blocking()) return perform_on_thread_of_pool(op);
+    if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
+    op.tried = true;
+  }
+  fiber& self = *w.current.get();
+  io_request request(op, self);
+  use_of use(*this, backend, op);
+  if (!use.begin()) return -EBADF;
+  w.sched.io_begun();
+  waiter node;
+  const wait_result ended = fiber_wait_told(request, node, why, until);
+  if (ended == wait_result::timed_out || ended == wait_result::cancelled) {
+    use.end();
+    (void)fiber_wait(request, node, waits_for_end, cancellable::no);
+  }
+  if (op.result != -ECANCELED) return op.result;
+  if (ended == wait_result::timed_out) return -ETIMEDOUT;
+  if (ended == wait_result::cancelled) check_cancelled();
+  return -EBADF;  // by close(); or by a cancellation whose scope has been left, which can't be
+}
+
+std::int32_t open_descriptor::perform_on_thread_of_pool(platform::io_operation& op) {
+  return blocking([this, &op] { return with_fd([&op](int) { return platform::carry_out(op); }); });
+}
+
+// Plain threads ----------------------------------------------------------------------------------------
+
+namespace {
+
+// Told by close(), among what the thread polls.
+class bell final : public io_use {
+ public:
+  bell() noexcept : fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error(fd < 0 ? errno : 0) {}
+  ~bell() {
+    if (fd >= 0) ::close(fd);
+  }
+  bell(const bell&) = delete;
+  bell& operator=(const bell&) = delete;
+  void end() noexcept override { (void)!::eventfd_write(fd, 1); }
+
+  const int fd;
+  const int error;
+};
+
+}  // namespace
+
+std::int32_t open_descriptor::perform_as_thread(platform::io_operation& op, time_point until) {
+  if (platform::is_of_file(op)) return with_fd([&op](int) { return platform::carry_out(op); });
+  make_non_blocking();
+  op.state = 0;
+  std::int32_t result = with_fd([&op](int) { return platform::try_at_once(op); });
+  if (result != -EAGAIN) return result;
+  bell closed;
+  if (closed.error != 0) return -closed.error;
+  if (!begin_use(closed)) return -EBADF;
+  while (result == -EAGAIN) {
+    pollfd both[] = {{fd_, static_cast<short>(platform::awaited(op)), 0}, {closed.fd, POLLIN, 0}};
+    timespec left{};
+    const auto now = std::chrono::steady_clock::now();
+    if (until != never && until > now) {
+      const auto seconds = std::chrono::floor<std::chrono::seconds>(until - now);
+      left = {seconds.count(), std::chrono::nanoseconds(until - now - seconds).count()};
+    }
+    (void)::ppoll(both, 2, until != never ? &left : nullptr, nullptr);
+    if (both[1].revents != 0) {
+      result = -EBADF;
+    } else {
+      result = platform::try_at_once(op);
+      if (result == -EAGAIN && until != never && std::chrono::steady_clock::now() >= until) result = -ETIMEDOUT;
+    }
+  }
+  end_use(closed);
+  return result;
+}
+
+bool open_descriptor::begin_use(io_use& use) noexcept {
+  std::lock_guard hold(lock_);
+  if (closing_) return false;
+  list(use);
+  return true;
+}
+
+void throw_io_error(std::int32_t result, const char* what) {
+  throw std::system_error(-result, std::system_category(), what);
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+// Where a worker hands operations to the machine. One for each worker slot, with a backend of its own: submissions are
+// batched by the worker's turns, and workers do not meet in the kernel's locks. Opened by the first operation.
+//
+// Who takes completions
+//   - The owner, when it has nothing else to run, at the end of its ticks, and when it sleeps: here, if operations are
+//     under way, and not in its parker. What it submitted goes to the kernel at the same moments.
+//   - The monitor, for an owner that is held up by a fiber: a hogged worker does not delay the operations of others.
+//
+// An owner that sleeps here is woken through its parker's token all the same:
+//
+//       waker                                  owner
+//       1. parker.unpark(): a token            1. asleep = true
+//       2. full fence                          2. full fence
+//       3. asleep? then backend.wake()         3. is there a token? then don't sleep
+//                                              4. backend.wait(): a wake() that came before ends it
+//
+// A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include <ramie/options.hpp>
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/fence.hpp>
+#include <ramie/platform/io_backend.hpp>
+#include <ramie/platform/thread_parker.hpp>
+
+namespace ramie::detail {
+
+// How the workers of one runtime open theirs.
+class io_setup {
+ public:
+  explicit io_setup(io_choice wanted) noexcept : wanted_(wanted) {}
+  // Throws std::system_error or std::bad_alloc. What had to be passed over is reported, once.
+  [[nodiscard]] std::unique_ptr<platform::io_backend> make();
+
+ private:
+  const io_choice wanted_;
+  platform::atomic<bool> told_{false};
+};
+
+class io_port {
+ public:
+  // Few: it is on the stack of whichever fiber has just parked. A turn takes several, up to the seeds' 256.
+  struct batch {
+    static constexpr std::size_t room = 32;
+    platform::io_operation* ready[room];
+    std::size_t count = 0;
+  };
+  static constexpr std::size_t batches_a_turn = 8;
+
+  // The owner ------------------------------------------------------------------------------------------
+  [[nodiscard]] bool is_open() const noexcept { return backend_ != nullptr; }
+  void open(io_setup& how);  // throws
+  [[nodiscard]] platform::io_backend& backend() const noexcept { return *backend_; }
+
+  // Operations are under way, here: whoever sleeps should do so in wait().
+  [[nodiscard]] bool busy() const noexcept { return is_open() && backend_->under_way() != 0; }
+  // Sends what was submitted, completes what is done. True: there was something.
+  bool turn() noexcept;
+  // Sleeps until an operation is done, the parker has a token (which it consumes), or the time has come.
+  void sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept;
+  static void complete(batch& done) noexcept;
+
+  // Any thread -----------------------------------------------------------------------------------------
+  void wake_if_asleep() noexcept {
+    platform::full_fence();                                             // 2
+    if (asleep_.load(std::memory_order_relaxed)) at_any_time()->wake();  // 3
+  }
+  // For an owner that is held up. True: operations are under way.
+  bool help() noexcept;
+  [[nodiscard]] std::size_t under_way() const noexcept {
+    const platform::io_backend* const b = at_any_time();
+    return b != nullptr ? b->under_way() : 0;
+  }
+
+ private:
+  [[nodiscard]] platform::io_backend* at_any_time() const noexcept { return opened_.load(std::memory_order_acquire); }
+  static bool turn(platform::io_backend& b) noexcept;
+
+  std::unique_ptr<platform::io_backend> backend_;
+  platform::atomic<platform::io_backend*> opened_{nullptr};  // the same, for others
+  platform::atomic<bool> asleep_{false};
+};
+
+}  // namespace ramie::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+// A fiber's wait for one operation. It lives on the fiber's stack, and is its fiber's again when it is done.
+//
+//   state: 0 idle; a ticket: the fiber waits under it; ~0: done.
+//
+// Whoever takes the completion reads `who`, then exchanges the state for `done`: after that the request may be gone. If it
+// was a ticket the fiber is woken under that: frames are not freed while their runtime lives, and a ticket that has
+// gone stale wakes nobody (a fiber that was cancelled has looked at the state in between, and needs no wake).
+#pragma once
+
+#include <cstdint>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/io_backend.hpp>
+#include <ramie/runtime/wait.hpp>
+
+#include "../wait/wake.hpp"
+
+namespace ramie::detail {
+
+class io_request final : public waitable {
+ public:
+  io_request(platform::io_operation& op, fiber& who) noexcept : who_(&who) { op.owner = this; }
+
+  [[nodiscard]] bool done() const noexcept {
+    return state_.load(std::memory_order_acquire) == is_done;  // pairs with the exchange in complete
+  }
+
+  // Whoever was handed its operation, once.
+  void complete() noexcept {
+    fiber& f = *who_;
+    const auto ticket = state_.exchange(is_done, std::memory_order_acq_rel);
+    if (ticket != idle) fiber_wake(f, ticket);
+  }
+
+  bool try_complete(waiter&) override { return done(); }
+  bool publish(waiter& node) override {
+    std::uint64_t before = idle;
+    return state_.compare_exchange_strong(before, node.ticket, std::memory_order_acq_rel, std::memory_order_acquire);
+  }
+  void unpublish(waiter& node) noexcept override {
+    std::uint64_t before = node.ticket;
+    (void)state_.compare_exchange_strong(before, idle, std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr std::uint64_t idle = 0;
+  static constexpr std::uint64_t is_done = ~std::uint64_t{0};
+
+  fiber* const who_;
+  platform::atomic<std::uint64_t> state_{idle};
+};
+
+}  // namespace ramie::detail

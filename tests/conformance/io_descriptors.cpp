@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fibers and threads that wait for descriptors: spec/io.md, IO10 and on.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <ramie/runtime/io.hpp>
+#include <ramie/testing.hpp>
+#include <support/allocations.hpp>
+#include <support/crew.hpp>
+#include <support/findings.hpp>
+#include <support/reports.hpp>
+#include <support/test.hpp>
+
+namespace conformance_io_descriptors {
+
+using namespace std::chrono_literals;
+using ramie::io_choice;
+using ramie::detail::descriptor_ref;
+using ramie::detail::open_descriptor;
+using ramie::platform::io_code;
+using ramie::platform::io_operation;
+using ramie::testing::wait_all_blocked;
+using test::findings;
+
+constexpr io_choice mechanisms[] = {io_choice::io_uring, io_choice::epoll, io_choice::poll};
+
+const char* name_of(io_choice which) {
+  return to_string(static_cast<ramie::platform::io_mechanism>(which));
+}
+
+long open_files() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return std::distance(begin(all), end(all));
+}
+
+// f(found) as a fiber, for every mechanism and several worker counts, with and without chaos. Leaves no descriptor.
+template <class F>
+void on_each(F f) {
+  for (const auto which : mechanisms) {
+    for (const unsigned workers : {1u, 2u, 4u}) {
+      for (const bool chaos : {false, true}) {
+        auto o = test::with_workers(workers);
+        o.io = which;
+        if (chaos) o.chaos = ramie::chaos_mode{workers + 11};
+        const auto before = open_files();
+        findings found;
+        ramie::run(o, [&] { f(found); });
+        INFO(name_of(which) << ", workers " << workers << ", chaos " << chaos);
+        CHECK(found.wrong() == "");
+        CHECK(open_files() == before);
+      }
+    }
+  }
+}
+
+std::array<descriptor_ref, 2> make_pair(int type = SOCK_STREAM) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) != 0) throw std::system_error(errno, std::system_category());
+  return {open_descriptor::adopt(ends[0]), open_descriptor::adopt(ends[1])};
+}
+std::array<descriptor_ref, 2> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::system_category());
+  return {open_descriptor::adopt(ends[0]), open_descriptor::adopt(ends[1])};
+}
+
+const ramie::detail::wait_reason why{"test of descriptors"};
+
+std::int32_t transfer(const descriptor_ref& on, io_code code, void* memory, std::size_t count,
+                      std::chrono::steady_clock::time_point until = open_descriptor::never) {
+  io_operation op;
+  op.code = code;
+  op.memory = memory;
+  op.count = static_cast<std::uint32_t>(count);
+  return on->perform(op, why, until);
+}
+std::int32_t receive(const descriptor_ref& from, std::span<char> into,
+                     std::chrono::steady_clock::time_point until = open_descriptor::never) {
+  return transfer(from, io_code::receive, into.data(), into.size(), until);
+}
+std::int32_t send(const descriptor_ref& to, std::string_view text) {
+  return transfer(to, io_code::send, const_cast<char*>(text.data()), text.size());
+}
+
+TEST_CASE("a fiber waits for its descriptor while others run", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    ramie::nursery n;
+    n.spawn([&] {
+      char text[8];
+      for (int i = 0; i < 50; ++i) {
+        found.expect(receive(ends[0], text) == 4);
+        found.expect(std::memcmp(text, "ping", 4) == 0);
+        found.expect(send(ends[0], "pong!") == 5);
+      }
+    });
+    char text[8];
+    for (int i = 0; i < 50; ++i) {
+      found.expect(send(ends[1], "ping") == 4);
+      found.expect(receive(ends[1], text) == 5);
+    }
+    n.join();
+  });
+}
+
+TEST_CASE("many fibers each get what was sent to them", "[conformance][io]") {
+  on_each([](findings& found) {
+    constexpr int lines = 40, rounds = 20;
+    ramie::nursery n;
+    std::atomic<int> served{0};
+    for (int l = 0; l < lines; ++l) {
+      n.spawn([&found, &served, l] {
+        auto ends = make_pair();
+        ramie::nursery both;
+        both.spawn([&ends, l, &found] {
+          for (int i = 0; i < rounds; ++i) {
+            const int value = l * 1000 + i;
+            char bytes[sizeof value];
+            std::memcpy(bytes, &value, sizeof value);
+            found.expect(send(ends[0], {bytes, sizeof bytes}) == sizeof value);
+          }
+        });
+        for (int i = 0; i < rounds; ++i) {
+          char bytes[sizeof(int)];
+          found.expect(receive(ends[1], bytes) == sizeof bytes);
+          int value = 0;
+          std::memcpy(&value, bytes, sizeof value);
+          found.expect(value == l * 1000 + i);
+          ++served;
+        }
+        both.join();
+      });
+    }
+    n.join();
+    found.expect(served == lines * rounds);
+  });
+}
+
+TEST_CASE("pipes and readiness work like sockets", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto [out, in] = make_pipe();
+    ramie::nursery n;
+    n.spawn([&found, from = out] {
+      io_operation ready;
+      ready.code = io_code::ready;
+      ready.flags = POLLIN;
+      found.expect((from->perform(ready, why) & POLLIN) != 0);
+      char text[8];
+      found.expect(transfer(from, io_code::read, text, sizeof text) == 3);
+      found.expect(transfer(from, io_code::read, text, sizeof text) == 0);
+    });
+    ramie::yield();
+    char text[] = "abc";
+    found.expect(transfer(in, io_code::write, text, 3) == 3);
+    in->close();
+    found.expect(transfer(in, io_code::write, text, 3) == -EBADF);
+    n.join();
+  });
+}
+
+TEST_CASE("a cancelled operation has ended before its fiber unwinds, and nothing is lost", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    for (int i = 0; i < 10; ++i) {
+      bool unwound = false;
+      {
+        char text[16] = "untouched";
+        ramie::nursery n;
+        n.spawn([&] {
+          try {
+            (void)receive(ends[0], text);
+          } catch (const ramie::cancelled&) {
+            unwound = true;
+            throw;
+          }
+        });
+        while (i % 2 == 0 && !ends[0]->in_use()) ramie::yield();
+        n.cancel();
+        n.join();
+        found.expect(send(ends[1], "late") == 4);
+        found.expect(std::string_view(text) == "untouched");
+      }
+      found.expect(unwound || i % 2 == 1);
+      char text[16];
+      found.expect(receive(ends[0], text) == 4);  // what was not received then is there now
+    }
+  });
+}
+
+TEST_CASE("a deadline ends an operation, in time is in time", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    char text[8];
+    const auto begun = ramie::now();
+    found.expect(receive(ends[0], text, begun + 3ms) == -ETIMEDOUT);
+    found.expect(ramie::now() >= begun + 3ms);
+    found.expect(receive(ends[0], text, begun) == -ETIMEDOUT);
+    found.expect(send(ends[1], "x") == 1);
+    found.expect(receive(ends[0], text, begun) == 1);  // too late, but it is tried once
+    found.expect(send(ends[1], "y") == 1);
+    found.expect(receive(ends[0], text, ramie::now() + 1h) == 1);
+  });
+}
+
+TEST_CASE("close ends the operations under way, and the number is free only after them", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    const int number = ends[0]->number();
+    std::atomic<int> begun{0}, ended{0};
+    ramie::nursery n;
+    for (int i = 0; i < 5; ++i) {
+      n.spawn([&] {
+        char text[4];
+        ++begun;
+        found.expect(receive(ends[0], text) == -EBADF);
+        ++ended;
+      });
+    }
+    while (begun != 5 || !ends[0]->in_use()) ramie::yield();
+    found.expect(ends[0]->is_open());
+    ends[0]->close();
+    ends[0]->close();
+    n.join();
+    found.expect(ended == 5 && !ends[0]->is_open());
+    found.expect(ends[0]->with_fd([](int) { return 1; }) == -EBADF);
+    found.expect(::fcntl(number, F_GETFD) == -1);
+    char text[4];
+    found.expect(receive(ends[1], text) == 0);  // its peer knows
+  });
+}
+
+TEST_CASE("descriptors that are closed and made again never see each other's bytes", "[conformance][io]") {
+  on_each([](findings& found) {
+    ramie::nursery n;
+    for (int f = 0; f < 4; ++f) {
+      n.spawn([&found, f] {
+        for (int i = 0; i < 20; ++i) {
+          auto ends = make_pair();
+          const char mine = static_cast<char>('a' + f);
+          ramie::nursery both;
+          both.spawn([&] {
+            char got[4] = {};
+            const auto count = receive(ends[0], got);
+            found.expect(count == -EBADF || (count > 0 && got[0] == mine));
+          });
+          if (i % 2 == 0) ramie::yield();
+          if (i % 3 != 0) found.expect(send(ends[1], {&mine, 1}) == 1);
+          ends[0]->close();
+          both.join();
+        }
+      });
+    }
+    n.join();
+  });
+}
+
+TEST_CASE("regular files are read and written at offsets by every mechanism", "[conformance][io]") {
+  on_each([](findings& found) {
+    char name[] = "/tmp/ramie-io-XXXXXX";
+    auto f = open_descriptor::adopt(::mkostemp(name, O_CLOEXEC));
+    found.expect(::unlink(name) == 0);
+    const auto at = [&](io_code code, void* memory, std::uint32_t count, std::int64_t offset) {
+      io_operation op;
+      op.code = code;
+      op.memory = memory;
+      op.count = count;
+      op.offset = offset;
+      return f->perform(op, why);
+    };
+    char text[] = "0123456789", got[8] = {};
+    found.expect(at(io_code::write, text, 10, 0) == 10);
+    found.expect(at(io_code::read, got, 3, 4) == 3);
+    found.expect(std::string_view(got) == "456");
+    found.expect(at(io_code::read, got, 3, 10) == 0);
+    iovec two[] = {{got, 1}, {got + 4, 2}};
+    found.expect(at(io_code::read_vector, two, 2, 7) == 3);
+    found.expect(got[0] == '7' && got[4] == '8' && got[5] == '9');
+    io_operation sync;
+    sync.code = io_code::sync;
+    found.expect(f->perform(sync, why) == 0);
+  });
+}
+
+TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {
+  const auto before = open_files();
+  {
+    auto ends = make_pair();
+    std::int32_t got = 0, closed = 0;
+    std::atomic<std::int32_t> late{0};
+    char text[8] = {};
+    std::thread other([&] {
+      got = receive(ends[0], text);
+      late = receive(ends[0], text, std::chrono::steady_clock::now() + 2ms);
+      closed = receive(ends[0], text);
+    });
+    ramie::run(test::with_workers(2), [&] { (void)send(ends[1], "thread"); });
+    test::until([&] { return late != 0 && ends[0]->in_use(); });
+    ends[0]->close();
+    other.join();
+    CHECK(got == 6);
+    CHECK(std::string_view(text, 6) == "thread");
+    CHECK(late == -ETIMEDOUT);
+    CHECK(closed == -EBADF);
+  }
+  CHECK(open_files() == before);
+}
+
+}  // namespace conformance_io_descriptors
