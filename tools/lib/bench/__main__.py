@@ -79,6 +79,7 @@ def main():
         print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\"")
         return 0
     programs = peers.build(TOP, a.peers)
+    run.make_files(os.path.join(TOP, "build-bench", "files"))
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
     neighbours = machine.Neighbours()
