@@ -3,6 +3,7 @@
 """nginx's side of bench/compare: serves the files of the folder that COMPARE_FILES names. Same command line as the
 others, see program.hpp; COMPARE_NGINX is the program. It runs as a child in the foreground, in a folder of its own."""
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -66,6 +67,7 @@ def serve(room, workers):
 def main():
     if sys.argv[1:] == ["--list"]:
         return print("http 1\nhttp 2")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # not without ending nginx
     with tempfile.TemporaryDirectory(prefix="compare-nginx-") as room:
         serve(room, sys.argv[2])
 

@@ -116,6 +116,18 @@ def build(top, wanted):
     return programs
 
 
+def http_example(program):
+    """ramie's HTTP server, beside its program."""
+    return os.path.join(os.path.dirname(os.path.dirname(program)), "examples", "http_server")
+
+
+def server(program, workload, workers):
+    """The command that serves."""
+    if (os.path.basename(program), workload) == ("compare-ramie", "http"):
+        return [http_example(program), "--address", "127.0.0.1:0", "--workers", str(workers), os.environ["COMPARE_FILES"]]
+    return [program, workload, str(workers)]
+
+
 def version(top, peer):
     if peer == "ramie":
         return first_match(os.path.join(top, "meson.build"), r"version: '([^']*)'")

@@ -13,6 +13,7 @@ import sys
 import time
 
 import machine
+import peers
 
 LIMIT = 60  # seconds for one run
 
@@ -84,10 +85,11 @@ def command_of(w, program, workers, sizes, programs):
     here = os.path.dirname(os.path.abspath(__file__))
     load = "load=" + os.path.join(os.path.dirname(programs["floors"]), "compare-load")
     return [sys.executable, "-B", os.path.join(here, "serve.py"), w["load"], str(workers), load, *sizes, "--",
-            program, w["run"], str(workers)]
+            *peers.server(program, w["run"], workers)]
 
 
 def abilities(program):
+    """{(workload, workers)}"""
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=LIMIT).stdout
     return {(name, int(workers)) for name, workers in (line.split() for line in listed.splitlines())}
 
@@ -95,6 +97,8 @@ def abilities(program):
 def cells(plan, workloads, programs, quick, runs):
     made = []
     able = {peer: abilities(program) for peer, program in programs.items()}
+    if os.path.exists(peers.http_example(programs["ramie"])):
+        able["ramie"] |= {("http", 1), ("http", 2)}
     for floor in plan["floors"]:
         command = [programs["floors"], floor["run"], "1", *sizes_of(floor, "floors", quick)]
         made.append(Cell(floor["run"], 1, "floors", command, runs, 0))

@@ -3,13 +3,15 @@
 
     serve.py WORKLOAD WORKERS KEY=VALUE … -- SERVER ARGUMENT …
 
-The server prints its port and ends when its standard input is closed. It gets as many processors as it has workers and the
+The server prints a line that ends in its port, and ends when its standard input is closed or by SIGTERM. It gets as many processors as it has workers and the
 load the next one. On a machine with too few for that, both use all of them.
 """
+import ctypes
 import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -28,17 +30,18 @@ def places(workers):
 
 
 def start(command, processors):
-    # In between, nothing but these two lines runs: the child of a single-threaded process.
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                            preexec_fn=lambda: os.sched_setaffinity(0, processors))
+    def prepare():
+        os.sched_setaffinity(0, processors)
+        ctypes.CDLL(None).prctl(1, int(signal.SIGTERM), 0, 0, 0)  # PR_SET_PDEATHSIG: it does not outlive us
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
 
 
 class Server:
     def __init__(self, command, processors):
         self.process = start(command, processors)
         try:
-            self.port = int(self.process.stdout.readline())
-        except ValueError:
+            self.port = int(re.search(r"(\d+)/?$", self.process.stdout.readline()).group(1))
+        except AttributeError:
             self.end()
             fail("the server did not start")
 
@@ -56,11 +59,12 @@ class Server:
 
     def end(self):
         self.process.stdin.close()
-        try:
-            self.process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        for patience, end in ((0.5, self.process.terminate), (LIMIT, self.process.kill)):
+            try:
+                return self.process.wait(patience)
+            except subprocess.TimeoutExpired:
+                end()
+        return self.process.wait()
 
 
 def echo(server, processors, sizes):
