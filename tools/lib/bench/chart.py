@@ -27,8 +27,8 @@ MARKS = {
     "asio": ("#b8860b", "triangle"),
     "nginx": ("#2e8b57", "square"),
     "fio": ("#7d4cc2", "diamond"),
-    "epoll": ("#8a919c", "plus"),
-    "uring": ("#24292f", "cross"),
+    "epoll": ("#c2559d", "plus"),
+    "uring": ("#c2559d", "cross"),
 }
 STYLE = """
 text { font-family: 'Inter', 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif; font-size: 12.5px; fill: #24292f }
