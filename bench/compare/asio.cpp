@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Boost.Asio's side of bench/compare: stackful coroutines by boost::asio::spawn, one a connection. No strands: a connection
-// is its coroutine's alone.
+// Boost.Asio's side of bench/compare: stackful coroutines by boost::asio::spawn, one a connection. No strands: a
+// connection is its coroutine's alone.
 #include <boost/asio.hpp>
 #include <boost/asio/spawn.hpp>
 
@@ -39,7 +39,8 @@ result serve(unsigned workers, const sizes&) {
   auto& io = *new asio::io_context(static_cast<int>(workers));
   auto& listener = *new tcp::acceptor(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
   announce(listener.local_endpoint().port());
-  asio::spawn(io, [&](const asio::yield_context& y) { accept(listener, y); }, rethrow);
+  asio::spawn(
+      io, [&](const asio::yield_context& y) { accept(listener, y); }, rethrow);
   for (unsigned w = 0; w < workers; ++w) std::thread([&] { io.run(); }).detach();
   serve_until_stdin_closes();
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The load of the echo benchmarks, the same for every server: one thread, epoll, a closed loop. Each connection sends 64
-// bytes, waits until all of them are back, and sends again.
+// The load of the echo benchmarks, the same for every server: one thread, epoll, a closed loop. Each connection sends
+// 64 bytes, waits until all of them are back, and sends again.
 //
 //   compare-load PORT CONNECTIONS WARMUP_MS MS
 //
-// prints "begin" when it is warm, then one line of JSON: requests a second, percentiles of their times in µs, and the part
-// of the time that this thread was busy. With 0 ms it only holds the connections until its standard input is closed.
+// prints "begin" when it is warm, then one line of JSON: requests a second, percentiles of their times in µs, and the
+// part of the time that this thread was busy. With 0 ms it only holds the connections until its standard input is
+// closed.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>

@@ -49,8 +49,10 @@ def serve(room, workers):
     port = free_port()
     path = os.path.join(room, "nginx.conf")
     with open(path, "w", encoding="utf-8") as f:
-        user = "user root root;" if os.geteuid() == 0 else ""  # its workers would become somebody who can't read the files
-        f.write(CONFIGURATION.format(room=room, workers=workers, port=port, files=os.environ["COMPARE_FILES"], user=user))
+        # Of root's nginx the workers would become somebody else, who may not read the files.
+        user = "user root root;" if os.geteuid() == 0 else ""
+        files = os.environ["COMPARE_FILES"]
+        f.write(CONFIGURATION.format(room=room, workers=workers, port=port, files=files, user=user))
     command = [os.environ["COMPARE_NGINX"], "-p", room, "-e", f"{room}/errors", "-c", path]
     nginx = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:

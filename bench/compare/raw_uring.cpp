@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// An echo server with nothing between it and io_uring. Each worker has a ring and connections of its own; one system call
-// a turn submits what the turn before asked for and waits.
+// An echo server with nothing between it and io_uring. Each worker has a ring and connections of its own; one system
+// call a turn submits what the turn before asked for and waits.
 //
 // An echo is a send and the receive of the next message, linked: the send tells nothing if it is well, so a message is
-// two submissions and one completion. That is no slower than the other ways tried (a completion each, multishot receives
-// with a ring of buffers), and the other flags of the ring are no faster: docs/performance.md.
+// two submissions and one completion. That is no slower than the other ways tried (a completion each, multishot
+// receives with a ring of buffers), and the other flags of the ring are no faster: docs/performance.md.
 #include <liburing.h>
 
 #include <compare/server.hpp>

@@ -227,7 +227,7 @@ result file_reads(unsigned, const sizes& s) {
 
 int main(int argc, char** argv) {
   static constexpr workload all[] = {
-      {"spawn-join", 2, spawn_join}, {"ping-pong", 2, ping_pong},     {"channel", 2, stream}, {"wake", 1, wake},
+      {"spawn-join", 2, spawn_join}, {"ping-pong", 2, ping_pong},     {"channel", 2, stream},   {"wake", 1, wake},
       {"mutex", 2, mutex_shared},    {"mutex-alone", 1, mutex_alone}, {"reads", 1, file_reads},
   };
   return run_program(argc, argv, all);
