@@ -61,6 +61,7 @@ class histogram {
 struct connection {
   int fd;
   std::uint32_t number;
+  bool answered = false;   // ever
   long sent = 0;           // when
   std::size_t have = 0;    // bytes of the echo
   char out[message] = {};  // begins with a number that changes
@@ -79,13 +80,14 @@ class clients {
     for (connection& c : all_) request(c, now_ns());
   }
 
-  // Goes on for that long; what is under way at the end counts for the next time.
+  // Goes on for that long, and until everybody has been answered; what is under way at the end counts for the next
+  // time.
   void run(long ms, histogram& times) {
-    const long end = now_ns() + ms * 1'000'000;
+    const long start = now_ns(), end = start + ms * 1'000'000, too_late = end + patience_ms * 1'000'000l;
     epoll_event ready[1024];
-    for (long now = 0; now < end;) {
+    for (long now = start; now < end || never_answered_ != 0;) {
       const int count = ::epoll_wait(epoll_, ready, 1024, patience_ms);
-      if (count <= 0) fail("the server does not answer");
+      if (count <= 0 || now > too_late) fail("the server does not answer");
       for (int i = 0; i < count; ++i) now = answer(all_[ready[i].data.u32], times);
     }
   }
@@ -106,6 +108,7 @@ class clients {
     e.data.u32 = static_cast<std::uint32_t>(all_.size());
     if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &e) != 0) fail("epoll_ctl");
     all_.push_back({fd, e.data.u32});
+    ++never_answered_;
   }
 
   void request(connection& c, long now) {
@@ -126,12 +129,14 @@ class clients {
     if (c.have < message) return now;
     require(std::memcmp(c.in, c.out, message) == 0, "another echo");
     times.add(now - c.sent);
+    if (!std::exchange(c.answered, true)) --never_answered_;
     request(c, now);
     return now;
   }
 
   int epoll_;
   std::vector<connection> all_;
+  long never_answered_ = 0;
 };
 
 void say(const char* line) {
