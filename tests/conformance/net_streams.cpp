@@ -257,7 +257,8 @@ TEST_CASE("one fiber reads while several write, and nothing is lost", "[conforma
 }
 
 TEST_CASE("options of connections are what they were set to", "[conformance][net]") {
-  auto [near, far] = test::tcp_pair();
+  auto ends = test::tcp_pair();
+  auto& near = ends.first;
   for (const bool on : {true, false, true}) {
     near.set_no_delay(on);
     near.set_keep_alive(on);
