@@ -4,6 +4,8 @@
 //   PROGRAM --list                                what it can do, as "workload workers" lines
 //   PROGRAM WORKLOAD WORKERS KEY=NUMBER …         runs that once and prints what it found
 //
+// Workloads that serve ("echo", "http") print their port instead, and serve until their standard input is closed.
+//
 // Sizes have no defaults here: they come from workloads.json through tools/bench, so that no program differs.
 #pragma once
 

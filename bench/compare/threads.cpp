@@ -2,6 +2,7 @@
 // Plain threads in bench/compare: what all of this is measured against by those who wonder whether they need it. As
 // many processors as there are "workers"; a futex word or a mutex with condition variables where fibers would use a
 // channel.
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <optional>
 
 #include <compare/program.hpp>
+#include <compare/reads.hpp>
 
 namespace {
 
@@ -209,12 +211,24 @@ result mutex_alone(unsigned, const sizes& s) {
   return {ns, "ns"};
 }
 
+// One after the other: pread neither waits nor gains by company while all is in the page cache.
+result file_reads(unsigned, const sizes& s) {
+  const long count = s["count"];
+  const int file = ::open(file_to_read().c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("can't open the file to read");
+  alignas(64) char data[read_size];
+  places_to_read where(0, s["bytes"] / read_size);
+  const auto start = stopwatch::now();
+  for (long i = 0; i < count; ++i) require(::pread(file, data, read_size, where.next()) == read_size, "a short read");
+  return {ns_each(count, start), "ns"};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   static constexpr workload all[] = {
-      {"spawn-join", 2, spawn_join}, {"ping-pong", 2, ping_pong},     {"channel", 2, stream}, {"wake", 1, wake},
-      {"mutex", 2, mutex_shared},    {"mutex-alone", 1, mutex_alone},
+      {"spawn-join", 2, spawn_join}, {"ping-pong", 2, ping_pong},     {"channel", 2, stream},   {"wake", 1, wake},
+      {"mutex", 2, mutex_shared},    {"mutex-alone", 1, mutex_alone}, {"reads", 1, file_reads},
   };
   return run_program(argc, argv, all);
 }

@@ -20,6 +20,7 @@ const char* sentence_for(report_kind kind) noexcept {
     case report_kind::stalled_worker:
       return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then.\n";
     case report_kind::io_fallback: return "ramie: input and output by %s: %s.\n";
+    case report_kind::lost_output: return "ramie: the buffered_writer made at %s was destroyed with %s not flushed.\n";
   }
   return "ramie: %s: %s\n";
 }
@@ -59,6 +60,15 @@ void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f,
     std::string how_long = "for ";
     how_long.append(std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held).count())).append(" ms");
     deliver({report_kind::stalled_worker, std::move(who), std::move(how_long), {}});
+  } catch (...) {  // no memory to tell
+  }
+}
+
+void report_lost_output(source_location made_at, std::size_t bytes) noexcept {
+  try {
+    std::string where = made_at.file_name();
+    where.append(":").append(std::to_string(made_at.line()));
+    deliver({report_kind::lost_output, std::move(where), std::to_string(bytes).append(" bytes"), {}});
   } catch (...) {  // no memory to tell
   }
 }

@@ -37,6 +37,7 @@ const program catalogue[] = {
     {"stopping", p::stopping},
     {"clocked", p::clocked},
     {"calling", p::calling},
+    {"streaming", p::streaming},
 };
 const program elastic{"blocking", p::blocking, 1};
 const program large_pools{"many frames", p::many_frames, 1};

@@ -23,6 +23,7 @@
 #include <ramie/testing.hpp>
 #include <support/allocations.hpp>
 #include <support/crew.hpp>
+#include <support/finally.hpp>
 #include <support/findings.hpp>
 #include <support/reports.hpp>
 #include <support/test.hpp>
@@ -204,6 +205,118 @@ TEST_CASE("a cancelled operation has ended before its fiber unwinds, and nothing
       found.expect(receive(ends[0], text) == 4);  // what was not received then is there now
     }
   });
+}
+
+TEST_CASE("what has come counts although its fiber is cancelled, which learns of that later", "[conformance][io]") {
+  for (const auto which : mechanisms) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    test::reports reported;
+    std::int32_t got = 0, left = 0;
+    bool told_at_once = false, told_later = false;
+    ramie::run(o, [&] {
+      auto ends = make_pair();
+      ramie::nursery n;
+      n.spawn([&] {
+        char text[8];
+        try {
+          got = receive(ends[0], text);
+        } catch (const ramie::cancelled&) {
+          told_at_once = true;
+          throw;
+        }
+        try {
+          ramie::yield();
+        } catch (const ramie::cancelled&) {
+          told_later = true;
+          throw;
+        }
+      });
+      while (!ends[0]->in_use()) ramie::yield();
+      for (int i = 0; i < 3; ++i) ramie::yield();
+      (void)ends[1]->with_fd([](int fd) { return static_cast<int>(::send(fd, "data", 4, 0)); });
+      n.cancel();
+      n.join();
+      char text[8];
+      left = receive(ends[0], text, ramie::now());
+    });
+    INFO(name_of(which));
+    // Transferred and told later, or not transferred and told at once.
+    CHECK(told_later == (got == 4));
+    CHECK(told_at_once == (got == 0));
+    if (!whimsical) CHECK(left == (got == 4 ? -ETIMEDOUT : 4));
+    if (!whimsical && which == io_choice::io_uring) CHECK(got == 4);  // the kernel had done it
+    CHECK(reported.count(ramie::report_kind::swallowed_cancellation) == 0);
+  }
+}
+
+TEST_CASE("a worker that sleeps where operations are done is woken by work, time and threads", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    ramie::nursery n;
+    n.spawn([&] {
+      char text[8];
+      found.expect(receive(ends[0], text) == 3);
+    });
+    while (!ends[0]->in_use()) ramie::yield();
+    ramie::channel<int> in(0), out(0);
+    std::thread other([&] {
+      for (auto v = out.recv(); v; v = out.recv()) in.send(*v + 1);
+    });
+    for (int i = 0; i < test::scaled(100, 20); ++i) {
+      out.send(i);
+      found.expect(in.recv() == i + 1);
+      if (i % 10 == 0) ramie::sleep_for(100us);
+    }
+    out.close();
+    other.join();
+    found.expect(ends[0]->in_use());
+    found.expect(send(ends[1], "end") == 3);
+    n.join();
+  });
+}
+
+TEST_CASE("a machine that refuses what operations need is an error of the operation, and can be tried again",
+          "[conformance][io]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  const test::finally all_well([] {
+    for (const auto each : {fault::io_uring, fault::epoll}) faults::plan_for(each, 0, 0);
+  });
+  const auto before = open_files();
+  {
+    auto o = test::with_workers(1);
+    o.io = io_choice::io_uring;
+    int refused = 0;
+    std::int32_t sent = 0;
+    faults::plan_for(fault::io_uring, 1, 2);
+    ramie::run(o, [&] {
+      auto ends = make_pair();
+      for (int i = 0; i < 3; ++i) {
+        try {
+          sent = send(ends[0], "x");
+        } catch (const std::system_error& e) {
+          refused += e.code() == std::errc::operation_not_permitted;
+        }
+      }
+    });
+    CHECK(refused == 2);
+    CHECK(sent == 1);
+  }
+  {
+    test::reports reported;
+    faults::plan_for(fault::io_uring, 1, faults::for_good);
+    auto o = test::with_workers(2);
+    o.io = io_choice::automatic;
+    ramie::run(o, [&] {
+      auto ends = make_pair();
+      char c;
+      (void)send(ends[0], "x");
+      (void)transfer(ends[1], io_code::receive, &c, 1);
+    });
+    CHECK(reported.count(ramie::report_kind::io_fallback) == 1);
+  }
+  CHECK(open_files() == before);
 }
 
 TEST_CASE("a deadline ends an operation, in time is in time", "[conformance][io]") {

@@ -16,7 +16,8 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolve()
 CXX = os.environ.get("CXX", "g++").split()
-PAGES = ["README.md", "docs/channels.md", "docs/net.md", "docs/nurseries.md", "docs/sync.md", "docs/testing.md", "docs/time-and-blocking.md"]
+PAGES = ["README.md", "docs/channels.md", "docs/files-and-processes.md", "docs/net.md", "docs/nurseries.md", "docs/streams.md", "docs/sync.md",
+         "docs/testing.md", "docs/time-and-blocking.md"]
 OPTIONS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-pthread",
            *(f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include"))]
 BLOCK = re.compile(r"^```cpp\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.S | re.M)

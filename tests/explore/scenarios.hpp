@@ -27,6 +27,7 @@ using list = std::vector<entry>;
 [[nodiscard]] list channel_scenarios();
 [[nodiscard]] list sync_scenarios();
 [[nodiscard]] list signal_scenarios();
+[[nodiscard]] list pipe_scenarios();
 [[nodiscard]] list request_scenarios();
 [[nodiscard]] list timer_scenarios();
 

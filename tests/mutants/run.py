@@ -25,15 +25,16 @@ LIVE = "ramie/runtime/live_count.hpp"  # in runtime/internal
 LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
 BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
+PIPE = "stream/byte_pipe.hpp"
 CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
 MUTEX, SEMAPHORE, NOTIFY, ONCE = (f"channel/src/sync/{f}_core.hpp" for f in ("mutex", "semaphore", "notify", "once"))
 CONDITION, EVENT, LATCH, BARRIER = (f"channel/src/sync/{f}_core.hpp" for f in ("condition", "event", "latch", "barrier"))
 
 # What of the explorer has to be compiled again for a changed file; the rest is taken from the build folder.
 IDLE, NEXT, PARKER, INJECTION = "sched/idle_set.hpp", "runtime/src/sched/next.cpp", "platform/src/futex_parker.cpp", "sched/injection_queue.hpp"
-WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS, SYNCS, SIGNALS = (
-    f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels", "syncs", "signals"))
-SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS, SYNCS, SIGNALS], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
+WORDS, QUEUES, SLEEPERS, JOINS, CHANNELS, SYNCS, SIGNALS, PIPES = (
+    f"tests/explore/{f}.cpp" for f in ("words", "queues", "sleepers", "joins", "channels", "syncs", "signals", "pipes"))
+SEEN_BY = {STATE: [WORDS, JOINS, CHANNELS, SYNCS, SIGNALS, PIPES], PIPE: [PIPES], DEQUE: [QUEUES], LIFO: [QUEUES], INJECTION: [QUEUES], LIVE: [JOINS], IDLE: [SLEEPERS], PARKER: [PARKER],
            LOCK: [LOCK], LOCK_INSIDE: [LOCK, CHANNEL, CHANNELS], CHANNEL: [CHANNEL],
            CHANNEL_INSIDE: [CHANNEL, CHANNELS], MUTEX: [SYNCS, SIGNALS], SEMAPHORE: [SYNCS], NOTIFY: [SYNCS], ONCE: [SYNCS],
            CONDITION: [SIGNALS], EVENT: [SIGNALS], LATCH: [SIGNALS], BARRIER: [SIGNALS]}
@@ -119,6 +120,17 @@ MUTANTS = [
     ("nobody moves up", CHANNEL_INSIDE, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
     ("the buffer before the one who waits", CHANNEL_INSIDE, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
     ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
+    # Pipes of a duplex.
+    ("listed at a pipe without a look", PIPE, [("    if (!(this->*waits)()) return false;\n", "    (void)waits;\n")], ["pipe"]),
+    ("a read that frees room tells nobody", PIPE, [
+        ("    call.result = read(call.into);\n    call.to_wake = serve();", "    call.result = read(call.into);")], ["pipe"]),
+    ("a pipe closed for its writers keeps them waiting", PIPE, [
+        ("return size_ == capacity_ && !reader_closed_ && write_error_ == 0;", "return size_ == capacity_;"), ("      size_ = 0;\n", "")], ["pipe_closed"]),
+    ("who leaves a pipe stays listed", PIPE, [("    from.remove(node);", "    (void)node, (void)from;")], ["pipe_one_leaves", "pipe_disturbed"]),
+    ("bytes moved for one who was not claimed", PIPE, [
+        ("auto* const call = static_cast<pipe_read*>(readers_.claim_first());\n        if (call == nullptr) break;\n        call->result = read(call->into);",
+         "auto* const call = static_cast<pipe_read*>(readers_.first());\n        if (call == nullptr) break;\n        call->result = read(call->into);\n"
+         "        if (!readers_.claim_listed_first(*call)) continue;")], ["pipe_one_leaves"]),
     # Locks and signals.
     ("an unlock that forgets the line", MUTEX, [("if ((seen & (waiting | woken)) == waiting) {", "if (false) {")], ["mutex_two"]),
     ("a woken waiter that says nothing", MUTEX, [("const auto wanted = (seen | locked) & ~woken;", "const auto wanted = seen | locked;")], ["mutex_three"]),

@@ -442,6 +442,28 @@ inline void calling(ramie::runtime& rt, scene& s) {
   s.expect(s.ran == 4);
 }
 
+// Lines through small buffers and a small duplex, with deadlines; then a shutdown that waits for who wrote them.
+inline void streaming(ramie::runtime& rt, scene& s) {
+  rt.run([&] {
+    ramie::shutdown_source over;
+    bool told = false;
+    const auto closes = over.get_token().closes([&told, who = citizen(s.things)] { told = true; });
+    auto ends = ramie::make_duplex(64);
+    nursery n;
+    n.spawn([&ends, work = over.get_token().guard("who writes the lines"), who = citizen(s.things)] {
+      ramie::buffered_writer out(ends.first, 16);
+      for (int i = 0; i < 20; ++i) out.write("a line that is longer than the buffers\r\n", ramie::deadline::after(1h));
+      out.flush();
+      ends.first.shutdown_write();
+    });
+    ramie::buffered_reader in(ends.second, 8);
+    for (const std::string& line : in.lines(100)) s.ran.fetch_add(line.size() == 38);
+    s.expect(over.request() && told && over.wait_pending().all_done());
+    n.join();
+  });
+  s.expect(s.ran == 20);
+}
+
 // The only worker is blocked until somebody else has run, or its patience is at an end.
 inline void blocking(ramie::runtime& rt, scene& s) {
   rt.run([&] {

@@ -3,6 +3,7 @@
 // has many.
 #pragma once
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -28,6 +29,10 @@ class reports {
   [[nodiscard]] std::vector<ramie::report> taken() const {
     std::lock_guard hold(lock());
     return all();
+  }
+  [[nodiscard]] long count(ramie::report_kind kind) const {
+    const auto seen = taken();
+    return std::count_if(seen.begin(), seen.end(), [kind](const ramie::report& r) { return r.kind == kind; });
   }
 
  private:

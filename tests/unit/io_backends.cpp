@@ -411,6 +411,22 @@ TEST_CASE("more operations than any queue holds are handed out, each once", "[un
   });
 }
 
+TEST_CASE("an operation outlives the thread that submitted it", "[unit][io]") {
+  on_each([](bench& b) {
+    auto [here, there] = b.pair();
+    char buffer[16] = {};
+    auto come = receive(here, buffer, sizeof buffer);
+    std::thread([&] {
+      b->submit(come);
+      b->flush();
+    }).join();
+    for (int i = 0; i < 3; ++i) CHECK(b.look() == 0);  // the kernel has cancelled it, which is nobody's business
+    REQUIRE(::send(there.fd(), "late", 4, 0) == 4);
+    b.finish(come);
+    CHECK(come.result == 4);
+  });
+}
+
 TEST_CASE("descriptors of the other kind do as well", "[unit][io]") {
   on_each([](bench& b) {
     if (b->mechanism() != io_mechanism::io_uring) return;  // the others can't

@@ -63,6 +63,8 @@ var all = []workload{
 	{"semaphore", 1, semaphoreAlone},
 	{"notify", 2, notifyInTurns},
 	{"once", 1, onceGet},
+	{"echo", 2, echo},
+	{"http", 2, files},
 }
 
 func fail(why string) {

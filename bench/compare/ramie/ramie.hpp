@@ -50,5 +50,9 @@ result notify_in_turns(unsigned workers, const sizes&);
 result once_get(unsigned workers, const sizes&);
 // blocking.cpp
 result blocking_call(unsigned workers, const sizes&);
+// files.cpp
+result file_reads(unsigned workers, const sizes&);
+// net.cpp: a server
+result echo(unsigned workers, const sizes&);
 
 }  // namespace compare

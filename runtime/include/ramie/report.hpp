@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What the runtime has to tell although nobody asked: failures that reach nobody, cancellations that were
-// swallowed, fibers that hold their workers, a machine that refuses io_uring.
+// swallowed, fibers that hold their workers, output that was never written, a machine that refuses io_uring.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ enum class report_kind : std::uint8_t {
   swallowed_cancellation,  // a fiber caught `cancelled`, did not end its scope, and got it again
   stalled_worker,          // a fiber blocks its worker, or computes for long, while others wait (options.report_stalls)
   io_fallback,             // the machine refused io_uring or epoll: `who` is what is used instead, `text` why
+  lost_output,             // a buffered_writer was destroyed with bytes that nobody had flushed
 };
 
 struct report {
   report_kind kind;
-  std::string who;             // the fiber: number, name, spawn site
-  std::string text;            // what() of the failure, the reason of the cancellation, or for how long it has held it
+  std::string who;             // the fiber: number, name, spawn site; lost_output: where the writer was made
+  std::string text;            // what() of the failure, the reason of the cancellation, for how long it has held it, how many bytes
   std::exception_ptr failure;  // lost_failure: the exception
 };
 

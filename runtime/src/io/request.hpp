@@ -29,7 +29,7 @@ class io_request final : public waitable {
   // Whoever was handed its operation, once.
   void complete() noexcept {
     fiber& f = *who_;
-    const auto ticket = state_.exchange(is_done, std::memory_order_acq_rel);
+    const auto ticket = state_.exchange(is_done, std::memory_order_release);  // with the result
     if (ticket != idle) fiber_wake(f, ticket);
   }
 
@@ -37,11 +37,12 @@ class io_request final : public waitable {
   // False: it is done.
   bool publish(waiter& node) override {
     std::uint64_t before = idle;
-    return state_.compare_exchange_strong(before, node.ticket, std::memory_order_acq_rel, std::memory_order_acquire);
+    // Acquire, if it fails: pairs with the exchange in complete, as in done.
+    return state_.compare_exchange_strong(before, node.ticket, std::memory_order_relaxed, std::memory_order_acquire);
   }
   void unpublish(waiter& node) noexcept override {
     std::uint64_t before = node.ticket;
-    (void)state_.compare_exchange_strong(before, idle, std::memory_order_acq_rel, std::memory_order_relaxed);
+    (void)state_.compare_exchange_strong(before, idle, std::memory_order_relaxed, std::memory_order_relaxed);
   }
 
  private:

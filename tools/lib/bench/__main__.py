@@ -35,7 +35,7 @@ def arguments(plan):
     parser.add_argument("workload", nargs="*", help="which workloads (default: all)")
     parser.add_argument("--peers", metavar="A,B", help="which programs, ramie always among them (default: all)")
     parser.add_argument("--runs", type=positive, metavar="N", help="rounds (default: 5, with --quick 3)")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: done in 3 minutes")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes: done in 4 minutes")
     parser.add_argument("--seed", type=int, help="of the order in which programs run")
     parser.add_argument("--no-install", action="store_true", help="use what is here")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
@@ -79,6 +79,7 @@ def main():
         print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\"")
         return 0
     programs = peers.build(TOP, a.peers)
+    run.make_files(os.path.join(TOP, "build-bench", "files"))
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
     neighbours = machine.Neighbours()

@@ -24,6 +24,11 @@ MARKS = {
     "tokio": ("#d1495b", "square"),
     "tbb": ("#5b6ee1", "triangle"),
     "threads": ("#8a919c", "cross"),
+    "asio": ("#b8860b", "triangle"),
+    "nginx": ("#2e8b57", "square"),
+    "fio": ("#7d4cc2", "diamond"),
+    "epoll": ("#c2559d", "plus"),
+    "uring": ("#c2559d", "cross"),
 }
 STYLE = """
 text { font-family: 'Inter', 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif; font-size: 12.5px; fill: #24292f }
@@ -62,9 +67,11 @@ def mark(peer, x, y, told="", arrow=0):
     if points:
         path = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in points)
         return f'<polygon points="{path}" fill="{colour}" class="mark">{told}</polygon>'
-    if shape == "cross":
+    if shape in ("cross", "plus"):
         c = r - 1
         strokes = f"M{x - c:.1f},{y - c:.1f} l{2 * c},{2 * c} M{x - c:.1f},{y + c:.1f} l{2 * c},{-2 * c}"
+        if shape == "plus":
+            strokes = f"M{x - r:.1f},{y:.1f} h{2 * r} M{x:.1f},{y - r:.1f} v{2 * r}"
         return f'<path d="{strokes}" stroke="{colour}" stroke-width="2.6" stroke-linecap="round">{told}</path>'
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{colour}" class="mark">{told}</circle>'
 
@@ -132,12 +139,12 @@ def draw_legend(peers, y):
     out, x = [], 28
     out.append(line(x, y - 9, x, y + 2, "one"))
     out.append(text(x + 10, y, "ramie"))
-    x += 74
+    x += 66
     for p in peers:
         if p in MARKS:
             out.append(mark(p, x, y - 4))
             out.append(text(x + 12, y, ALL[p]))
-            x += 40 + 7.2 * len(ALL[p])
+            x += 30 + 6.6 * len(ALL[p])
     out.append(text(x + 4, y, "▸ farther than the scale", "soft small"))
     return out
 
@@ -158,8 +165,10 @@ def draw_axis(axis, top, bottom):
 
 def svg(found):
     rows = [r for r in found["rows"] if r["chart"] and ratios_of(r)]
-    sections = [(w, [r for r in rows if r["workers"] == w]) for w in (1, 2)]
-    sections = [(w, s) for w, s in sections if s]
+    titles = {("fibers", 1): "one worker", ("fibers", 2): "two workers",
+              ("io", 1): "sockets and files, one worker", ("io", 2): "sockets and files, two workers"}
+    sections = [(t, [r for r in rows if (r["part"], r["workers"]) == about]) for about, t in titles.items()]
+    sections = [(t, s) for t, s in sections if s]
     axis = Axis([ratio for r in rows for ratio in ratios_of(r).values()])
     bottom = HEAD + sum(SECTION + ROW * len(s) for _, s in sections) + 6
     height = bottom + 78
@@ -170,14 +179,14 @@ def svg(found):
         text(28, 42, "ramie and its peers", "title"),
         text(28, 64, "What the others take, relative to ramie, on a logarithmic scale: right of the line they are slower, "
              "left of it faster.", "soft"),
-        *draw_legend(shown_peers(found), 94),
+        *draw_legend(shown_peers(rows), 94),
         text(OURS, HEAD - 7, "ramie", "end small ours"),
         text(BEST, HEAD - 7, "best peer, its ratio", "end small soft"),
     ]
     y = HEAD
     body = []
-    for workers, section in sections:
-        body.append(text(28, y + 22, "one worker" if workers == 1 else "two workers", "section"))
+    for title, section in sections:
+        body.append(text(28, y + 22, title, "section"))
         y += SECTION
         for i, row in enumerate(section):
             if i % 2 == 0:

@@ -16,7 +16,14 @@ ALL = {
     "tokio": "Tokio",
     "tbb": "oneTBB",
     "threads": "threads",
+    "asio": "Boost.Asio",
+    "nginx": "nginx",
+    "fio": "fio",
+    "epoll": "raw epoll",
+    "uring": "raw io_uring",
 }
+# Nothing that somebody could use instead of ramie: what it costs without any.
+FLOORS = ("threads", "epoll", "uring")
 CRATES = "/usr/share/cargo/registry"  # where Debian's librust-…-dev packages put their sources
 
 
@@ -74,6 +81,18 @@ def build_tokio(top, folder):
     return program if compile_with("tokio", program, command, cwd=room, env=env) else None
 
 
+def nginx_tool(folder):
+    """Debian's package, installed or, as that would start a server, only unpacked."""
+    return shutil.which("nginx", path=os.path.join(folder, "nginx", "usr", "sbin") + ":/usr/sbin:" + os.defpath)
+
+
+def build_script(top, name, tool):
+    """A peer that is a tool; a script makes it one of the programs."""
+    if tool is None or subprocess.run([tool, "-v"], capture_output=True, check=False).returncode != 0:
+        return skip(name, "it is not here")
+    return os.path.join(top, "bench", "compare", name + ".py")
+
+
 def build(top, wanted):
     """Builds what can be built. Returns {name: program}, the floors among them."""
     folder = os.path.join(top, "build-bench")
@@ -83,6 +102,11 @@ def build(top, wanted):
             program = build_go(top, folder)
         elif name == "tokio":
             program = build_tokio(top, folder)
+        elif name == "nginx":
+            os.environ["COMPARE_NGINX"] = nginx_tool(folder) or ""
+            program = build_script(top, name, nginx_tool(folder))
+        elif name == "fio":
+            program = build_script(top, name, shutil.which("fio"))
         else:
             program = os.path.join(folder, "bench", "compare-" + name)
             if not os.path.exists(program):
@@ -92,10 +116,22 @@ def build(top, wanted):
     return programs
 
 
+def http_example(program):
+    """ramie's HTTP server, beside its program."""
+    return os.path.join(os.path.dirname(os.path.dirname(program)), "examples", "http_server")
+
+
+def server(program, workload, workers):
+    """The command that serves."""
+    if (os.path.basename(program), workload) == ("compare-ramie", "http"):
+        return [http_example(program), "--address", "127.0.0.1:0", "--workers", str(workers), os.environ["COMPARE_FILES"]]
+    return [program, workload, str(workers)]
+
+
 def version(top, peer):
     if peer == "ramie":
         return first_match(os.path.join(top, "meson.build"), r"version: '([^']*)'")
-    if peer == "boost":
+    if peer in ("boost", "asio"):
         return first_match("/usr/include/boost/version.hpp", r'BOOST_LIB_VERSION "(.*)"').replace("_", ".")
     if peer == "go":
         return output(go_tool(), "version").split(" ")[2].removeprefix("go")
@@ -106,4 +142,11 @@ def version(top, peer):
     if peer == "tbb":
         header = "/usr/include/oneapi/tbb/version.h"
         return ".".join(first_match(header, rf"define TBB_VERSION_{part} (\d+)") for part in ("MAJOR", "MINOR"))
-    return output("getconf", "GNU_LIBC_VERSION")
+    if peer == "nginx":
+        done = subprocess.run([nginx_tool(os.path.join(top, "build-bench")), "-v"], capture_output=True, text=True, check=False)
+        return done.stderr.strip().rpartition("/")[2]
+    if peer == "fio":
+        return output("fio", "--version").removeprefix("fio-")
+    if peer == "uring":
+        return "liburing " + output("pkg-config", "--modversion", "liburing")
+    return output("getconf", "GNU_LIBC_VERSION") if peer == "threads" else None

@@ -3,7 +3,7 @@
 import statistics
 import sys
 
-from peers import ALL
+from peers import ALL, FLOORS
 
 
 def quartiles(values):
@@ -47,6 +47,16 @@ def goals_of(row, workers, reference, floors, threads, quick):
     return {g: scaled(goal, row, reference, floors, threads) for g, goal in told.items()}
 
 
+def goals_by_peers(row, found):
+    """Goals that are told by what others reached in this run: none of them, times its factor, may be less."""
+    goals = {}
+    for goal in ("must", "aim"):
+        limits = [t * found[p]["median"] for p, t in row.get(goal + "_by", {}).items() if "median" in found.get(p, {})]
+        if limits:
+            goals[goal] = min(limits)
+    return goals
+
+
 def threads_of(cell, row):
     """The same by plain threads, one worker; or None."""
     if cell is None or not cell.samples:
@@ -79,21 +89,23 @@ def collect(plan, workloads, cells, a):
                 rows.append({
                     "workload": w["name"],
                     "workers": workers,
+                    "part": w.get("part", "fibers"),
                     "title": row.get("quick_title", row["title"]) if a.quick else row["title"],
                     "unit": row["unit"],
                     "chart": row.get("chart", True),
                     **goals_of(row, workers, plan["reference"], floors, threads, a.quick),
+                    **goals_by_peers(row, found),
                     "found": found,
                 })
     return {"quick": a.quick, "runs": a.runs, "seed": a.seed, "floors": floors, "rows": rows}
 
 
 def runtimes(row):
-    return {p: f["median"] for p, f in row["found"].items() if "median" in f and p != "threads"}
+    return {p: f["median"] for p, f in row["found"].items() if "median" in f and p not in FLOORS}
 
 
 def best_peer(row):
-    """The fastest other runtime, and how ramie's figure compares with it. Plain threads are a floor, not a runtime."""
+    """The fastest other runtime, and how ramie's figure compares with it."""
     medians = runtimes(row)
     ours = medians.pop("ramie", None)
     if not medians or ours is None:
@@ -139,8 +151,15 @@ def cell_text(row, peer):
     return number(found["median"]) + mark + (f" {times(found['median'] / ours)}" if ours else "")
 
 
-def shown_peers(found):
-    return [p for p in ALL if any(p in r["found"] for r in found["rows"])]
+def shown_peers(rows):
+    return [p for p in ALL if any(p in r["found"] for r in rows)]
+
+
+def parts(found):
+    """The rows, by what they are about: [(title, rows)]."""
+    told = {"fibers": "Fibers", "io": "Sockets and files"}
+    by = [(title, [r for r in found["rows"] if r["part"] == part]) for part, title in told.items()]
+    return [(title, rows) for title, rows in by if rows]
 
 
 def fastest(row):
@@ -148,33 +167,38 @@ def fastest(row):
     return min(medians, key=medians.get, default=None)
 
 
-def lines_of(found):
+def lines_of(rows):
     """Rows of texts for both tables: title, workers, a cell for each peer, ratio, goals, and the row itself."""
-    for row in found["rows"]:
+    for row in rows:
         _, ratio = best_peer(row)
         yield (
             [f"{row['title']}, {row['unit']}", str(row["workers"])],
-            {p: cell_text(row, p) for p in shown_peers(found)},
+            {p: cell_text(row, p) for p in shown_peers(rows)},
             ["" if ratio is None else f"{ratio:.2f}"] + [number(row[g]) if g in row else "" for g in ("must", "aim")],
             row,
         )
 
 
-def terminal(found):
-    colours = sys.stdout.isatty()
-    paint = lambda text, code: f"\033[{code}m{text}\033[0m" if colours and code else text
-    peers = shown_peers(found)
-    lines = list(lines_of(found))
+def terminal_table(rows, paint):
+    peers = shown_peers(rows)
+    lines = list(lines_of(rows))
     wide = max([len(front[0]) for front, *_ in lines] + [9])
     widths = {p: max([len(cells[p]) for _, cells, *_ in lines] + [len(ALL[p])]) for p in peers}
-    text = [floor_line(found), ""]
     head = f"{'':{wide}} w  " + "  ".join(f"{ALL[p]:>{widths[p]}}" for p in peers)
-    text.append(paint(head + "   ÷best     must      aim", "1"))
+    text = [paint(head + "   ÷best     must      aim", "1")]
     for front, cells, back, row in lines:
         best, (mark, colour) = fastest(row), verdict(row)
         middle = "  ".join(paint(f"{cells[p]:>{widths[p]}}", "1;32" if p == best else "") for p in peers)
         text.append(f"{front[0]:{wide}} {front[1]}  {middle}  {back[0]:>6}  {back[1]:>7}  {back[2]:>7} {paint(mark, colour)}")
-    text.append("")
+    return text
+
+
+def terminal(found):
+    colours = sys.stdout.isatty()
+    paint = lambda text, code: f"\033[{code}m{text}\033[0m" if colours and code else text
+    text = [floor_line(found), ""]
+    for _, rows in parts(found):
+        text += [*terminal_table(rows, paint), ""]
     text.append("Medians; × is a peer's figure over ramie's; ÷best is ramie's over the best peer's (under 1: ramie leads).")
     text.append("must and aim are scaled by this run's floors: ✓ aim reached, · must reached, ✗ not yet. w: workers.")
     if neighbours_line(found):
@@ -205,7 +229,7 @@ def neighbours_line(found):
 
 
 def versions_line(found):
-    return ", ".join(f"{ALL[p]} {v}" if p != "threads" else v for p, v in found["versions"].items())
+    return ", ".join(f"{ALL[p]} {v}" if p not in FLOORS else v for p, v in found["versions"].items() if v)
 
 
 def rounds_of(found):
@@ -213,17 +237,26 @@ def rounds_of(found):
     return rounds + (", small sizes (--quick)" if found["quick"] else "")
 
 
-def table(found):
-    peers = shown_peers(found)
+def table(rows):
+    peers = shown_peers(rows)
     text = [
         "| | w | " + " | ".join(ALL[p] for p in peers) + " | ÷ best peer | must | aim | |",
         "|---|---|" + "---:|" * (len(peers) + 3) + "---|",
     ]
-    for front, cells, back, row in lines_of(found):
+    for front, cells, back, row in lines_of(rows):
         best = fastest(row)
         middle = [f"**{cells[p]}**" if p == best else cells[p] for p in peers]
         text.append("| " + " | ".join([*front, *middle, *back, verdict(row)[0].strip()]) + " |")
     return text
+
+
+def tables(found):
+    """A table for each part; if there is but one it needs no title."""
+    all_parts = parts(found)
+    text = []
+    for title, rows in all_parts:
+        text += [*([f"**{title}**", ""] if len(all_parts) > 1 else []), *table(rows), ""]
+    return text[:-1]
 
 
 def circumstances(found):
@@ -241,7 +274,7 @@ def renewed(page, found):
     """A page whose part between the two marks is this run."""
     begin, end = "<!-- tools/bench writes from here -->\n", "<!-- to here -->"
     head, rest = page.split(begin)
-    text = "\n".join([*circumstances(found), "", "![How much longer the others take](../bench/results/latest.svg)", "", *table(found)])
+    text = "\n".join([*circumstances(found), "", "![How much longer the others take](../bench/results/latest.svg)", "", *tables(found)])
     return head + begin + text + "\n" + end + rest.split(end)[1]
 
 
@@ -253,7 +286,7 @@ def markdown(found):
         "",
         "![How much longer the others take](latest.svg)",
         "",
-        *table(found),
+        *tables(found),
         "",
         "× is a peer's figure over ramie's; ± half the distance of ramie's quartiles; bold the best. w: workers. must and aim "
         "are the project's goals, scaled by the floors of this run: ✓ aim reached, · must reached, ✗ not yet.",

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSL-1.0
 """Runs every program once a round, in another order each round, so that noise hits all alike.
 
-Nothing is pinned: every program may use the machine as it does for its users, and can flee from a busy neighbour.
-A program that fails costs its cell, not the run.
+Nothing is pinned but servers and what loads them (serve.py): every program may use the machine as it does for its users,
+and can flee from a busy neighbour. A program that fails costs its cell, not the run.
 """
 import json
+import os
 import random
+import shutil
 import subprocess
 import sys
 import time
 
 import machine
+import peers
 
 LIMIT = 60  # seconds for one run
 
@@ -61,7 +64,32 @@ def sizes_of(workload, peer, quick):
     return [f"{key}={value}" for key, value in sizes.items()]
 
 
+def make_files(folder):
+    """What there is to serve and to read, for COMPARE_FILES. Just written or just read, so it is in the page cache."""
+    os.makedirs(folder, exist_ok=True)
+    os.environ["COMPARE_FILES"] = folder
+    for name, size in {"1k": 2**10, "64k": 2**16, "reads": 2**26}.items():
+        path = os.path.join(folder, name)
+        if not os.path.exists(path) or os.path.getsize(path) != size:
+            with open(path, "wb") as f:
+                f.write(random.Random(0).randbytes(size))
+        with open(path, "rb") as f:
+            while f.read(2**20):
+                pass
+
+
+def command_of(w, program, workers, sizes, programs):
+    """One that prints a result: the program itself, or what starts and loads a server."""
+    if "load" not in w:
+        return [program, w["run"], str(workers), *sizes]
+    here = os.path.dirname(os.path.abspath(__file__))
+    load = "load=" + os.path.join(os.path.dirname(programs["floors"]), "compare-load")
+    return [sys.executable, "-B", os.path.join(here, "serve.py"), w["load"], str(workers), load, *sizes, "--",
+            *peers.server(program, w["run"], workers)]
+
+
 def abilities(program):
+    """{(workload, workers)}"""
     listed = subprocess.run([program, "--list"], capture_output=True, text=True, timeout=LIMIT).stdout
     return {(name, int(workers)) for name, workers in (line.split() for line in listed.splitlines())}
 
@@ -69,16 +97,21 @@ def abilities(program):
 def cells(plan, workloads, programs, quick, runs):
     made = []
     able = {peer: abilities(program) for peer, program in programs.items()}
+    if os.path.exists(peers.http_example(programs["ramie"])):
+        able["ramie"] |= {("http", 1), ("http", 2)}
     for floor in plan["floors"]:
         command = [programs["floors"], floor["run"], "1", *sizes_of(floor, "floors", quick)]
         made.append(Cell(floor["run"], 1, "floors", command, runs, 0))
     for w in workloads:
+        if w.get("load") == "http" and not shutil.which("wrk"):
+            print(f"    without {w['name']}: no wrk here")
+            continue
         rounds = min(runs, w.get("rounds", runs), w.get("quick_rounds", runs) if quick else runs)
         for workers in w["workers"]:
             for peer, program in programs.items():
                 if peer == "floors" or (w["run"], workers) not in able[peer]:
                     continue
-                command = [program, w["run"], str(workers), *sizes_of(w, peer, quick)]
+                command = command_of(w, program, workers, sizes_of(w, peer, quick), programs)
                 memory = 0 if quick else w.get("memory_gb", {}).get(peer, 0)
                 made.append(Cell(w["name"], workers, peer, command, rounds, memory))
     return made

@@ -14,6 +14,7 @@
 mod channels;
 mod fork_join;
 mod locks;
+mod net;
 mod time;
 mod waiting;
 
@@ -67,6 +68,7 @@ const ALL: &[(&str, usize, Run)] = &[
     ("notify", 2, locks::notify_in_turns),
     ("once", 1, locks::once_get),
     ("blocking", 1, time::blocking_call),
+    ("echo", 2, net::echo),
 ];
 
 pub fn fail(why: &str) -> ! {
@@ -103,7 +105,7 @@ where
     run(Builder::new_multi_thread().worker_threads(workers).enable_time().build().unwrap(), main)
 }
 
-fn run<F>(runtime: Runtime, main: F) -> Found
+pub fn run<F>(runtime: Runtime, main: F) -> Found
 where
     F: Future<Output = Found> + Send + 'static,
 {

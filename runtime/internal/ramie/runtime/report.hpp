@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <string>
 
 #include <ramie/cancel.hpp>
 #include <ramie/platform/atomic.hpp>
+#include <ramie/source_location.hpp>
 
 namespace ramie::detail {
 
@@ -18,6 +20,8 @@ void report_lost_failure(const std::string& who, const std::exception_ptr& failu
 
 // If `f` is still what `place` says.
 void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f, std::chrono::nanoseconds held) noexcept;
+
+void report_lost_output(source_location made_at, std::size_t bytes) noexcept;
 
 // Mechanisms of input and output that the machine refused, and the one that is used.
 void report_io_fallback(const std::string& passed_over, const char* used) noexcept;

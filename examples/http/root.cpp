@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "root.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <system_error>
+
+namespace http {
+
+namespace {
+
+// O_NONBLOCK: a named pipe is opened without waiting for a writer, and then found to be no regular file.
+constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+
+int open_beneath(int folder, const char* path, std::uint64_t resolve) noexcept {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve;
+  const long fd = ::syscall(SYS_openat2, folder, path, &how, sizeof how);
+  return fd < 0 ? -errno : static_cast<int>(fd);
+}
+
+int open_segment(int folder, const char* name, int more) noexcept {
+  const int fd = ::openat(folder, name, flags | O_NOFOLLOW | more);
+  return fd < 0 ? -errno : fd;
+}
+
+}  // namespace
+
+unique_fd::~unique_fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+root::root(const char* folder) : folder_(::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+  if (!folder_) throw std::system_error(errno, std::system_category(), folder);
+}
+
+int root::open(const char* path, wait_for_disk wait) const noexcept {
+  if (wait == wait_for_disk::no) {
+    const int fd = open_beneath(folder_.get(), path, RESOLVE_CACHED);
+    // Linux before 5.12 knows no RESOLVE_CACHED, before 5.6 no openat2.
+    return fd == -EINVAL || fd == -ENOSYS || fd == -EPERM ? -EAGAIN : fd;
+  }
+  // -EAGAIN: something was renamed meanwhile, so the kernel can't tell whether we are still below.
+  int fd = -EAGAIN;
+  for (int tries = 0; fd == -EAGAIN && tries < 8; ++tries) fd = open_beneath(folder_.get(), path, 0);
+  return fd == -ENOSYS || fd == -EPERM ? open_by_segments(path) : fd;
+}
+
+int root::open_by_segments(const char* path) const noexcept {
+  unique_fd parent;
+  int folder = folder_.get();
+  char name[NAME_MAX + 1];
+  while (const char* const slash = std::strchr(path, '/')) {
+    const auto size = static_cast<std::size_t>(slash - path);
+    if (size > NAME_MAX) return -ENAMETOOLONG;
+    std::memcpy(name, path, size);
+    name[size] = '\0';
+    const int next = open_segment(folder, name, O_DIRECTORY);
+    if (next < 0) return next;
+    parent = unique_fd(next);
+    folder = next;
+    path = slash + 1;
+  }
+  return open_segment(folder, path, 0);
+}
+
+}  // namespace http

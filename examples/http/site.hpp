@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSL-1.0
+// The files of a root, for fibers: what memory has is read at once, the rest without holding up the worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <ramie/file.hpp>
+#include <ramie/time.hpp>
+
+#include "date.hpp"
+#include "root.hpp"
+#include "status.hpp"
+#include "target.hpp"
+
+namespace http {
+
+class served_file {
+ public:
+  served_file() noexcept = default;
+  served_file(unique_fd fd, std::uint64_t size, seconds modified) noexcept
+      : size_(size), modified_(modified), fd_(std::move(fd)) {}
+
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] seconds modified() const noexcept { return modified_; }
+
+  // Fills `to` from that offset. False: the file has become shorter, or can't be read. A cancellation point if it has
+  // to wait for the disk. Throws std::bad_alloc.
+  [[nodiscard]] bool read(std::span<std::byte> to, std::uint64_t offset);
+
+ private:
+  std::uint64_t size_ = 0;
+  seconds modified_ = 0;
+  unique_fd fd_;
+  ramie::file slow_;  // it, once the disk was needed
+};
+
+enum class kind_of_file : std::uint8_t { regular, folder };
+
+class site {
+ public:
+  // Throws std::system_error.
+  explicit site(const char* folder) : root_(folder) {}
+
+  // status::ok: it is there, and in `found` if it is a regular file. A cancellation point if it has to wait for the
+  // disk.
+  [[nodiscard]] status open(const target_path& path, served_file& found, kind_of_file& kind) const;
+
+ private:
+  root root_;
+};
+
+}  // namespace http

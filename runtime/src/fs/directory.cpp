@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ramie/directory.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+
+#include <ramie/cancel.hpp>
+
+#include "replacement.hpp"
+#include "system.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+constexpr std::size_t copied_at_once = std::size_t{1} << 23;
+
+// Copies some bytes at both descriptors' positions. Blocks. 0: the end.
+std::int64_t copy_piece(int from, int to) {
+  auto result = outcome_of([&] { return ::copy_file_range(from, nullptr, to, nullptr, copied_at_once, 0); });
+  // Files that are made as they are read (/proc) look empty to it, and not every pair of file systems will do.
+  if (result != 0 && result != -EINVAL && result != -EXDEV && result != -ENOSYS && result != -EOPNOTSUPP) return result;
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  const auto got = outcome_of([&] { return ::read(from, piece.data(), piece.size()); });
+  for (std::int64_t put = 0; put < got;) {
+    result = outcome_of([&] { return ::write(to, piece.data() + put, static_cast<std::size_t>(got - put)); });
+    if (result < 0) return result;
+    put += result;
+  }
+  return got;
+}
+
+// Opens what is to be copied and makes what it is copied into. Blocks.
+std::int64_t begin_copy(const std::filesystem::path& from, const std::filesystem::path& to, bool must_be_new,
+                        unique_fd& source, replacement& copy) {
+  struct stat about;
+  const auto fd = outcome_of([&] { return ::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+  if (fd < 0) return fd;
+  source = unique_fd(static_cast<int>(fd));
+  auto result = outcome_of([&] { return ::fstat(source.get(), &about); });
+  if (result == 0 && S_ISDIR(about.st_mode)) result = -EISDIR;
+  if (result == 0 && !S_ISREG(about.st_mode)) result = -EINVAL;
+  struct stat there;
+  if (result == 0 && must_be_new && ::lstat(to.c_str(), &there) == 0) result = -EEXIST;  // before all the work
+  if (result == 0) result = copy.create(to);
+  if (result == 0) result = outcome_of([&] { return ::fchmod(copy.descriptor(), about.st_mode & 07777); });
+  return result;
+}
+
+file_metadata metadata_at(const std::filesystem::path& path, int flags, std::error_code& ec) {
+  struct stat about {};
+  ec = error_of(on_pool([&] { return ::fstatat(AT_FDCWD, path.c_str(), &about, flags); }));
+  return ec ? file_metadata() : metadata_from(about);
+}
+
+}  // namespace
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+namespace fs = std::filesystem;
+
+file_metadata metadata(const fs::path& path, std::error_code& ec) {
+  return detail::metadata_at(path, 0, ec);
+}
+file_metadata metadata(const fs::path& path) {
+  std::error_code ec;
+  const auto about = detail::metadata_at(path, 0, ec);
+  detail::throw_if(ec, "metadata", path);
+  return about;
+}
+file_metadata symlink_metadata(const fs::path& path, std::error_code& ec) {
+  return detail::metadata_at(path, AT_SYMLINK_NOFOLLOW, ec);
+}
+file_metadata symlink_metadata(const fs::path& path) {
+  std::error_code ec;
+  const auto about = detail::metadata_at(path, AT_SYMLINK_NOFOLLOW, ec);
+  detail::throw_if(ec, "symlink_metadata", path);
+  return about;
+}
+
+bool create_directory(const fs::path& path, std::error_code& ec) {
+  return blocking([&] { return fs::create_directory(path, ec); });
+}
+bool create_directory(const fs::path& path) {
+  std::error_code ec;
+  const auto result = ramie::create_directory(path, ec);
+  detail::throw_if(ec, "create_directory", path);
+  return result;
+}
+bool create_directories(const fs::path& path, std::error_code& ec) {
+  return blocking([&] { return fs::create_directories(path, ec); });
+}
+bool create_directories(const fs::path& path) {
+  std::error_code ec;
+  const auto result = ramie::create_directories(path, ec);
+  detail::throw_if(ec, "create_directories", path);
+  return result;
+}
+bool remove(const fs::path& path, std::error_code& ec) {
+  return blocking([&] { return fs::remove(path, ec); });
+}
+bool remove(const fs::path& path) {
+  std::error_code ec;
+  const auto result = ramie::remove(path, ec);
+  detail::throw_if(ec, "remove", path);
+  return result;
+}
+std::uintmax_t remove_all(const fs::path& path, std::error_code& ec) {
+  return blocking([&] { return fs::remove_all(path, ec); });
+}
+std::uintmax_t remove_all(const fs::path& path) {
+  std::error_code ec;
+  const auto result = ramie::remove_all(path, ec);
+  detail::throw_if(ec, "remove_all", path);
+  return result;
+}
+void rename(const fs::path& from, const fs::path& to, std::error_code& ec) {
+  blocking([&] { fs::rename(from, to, ec); });
+}
+void rename(const fs::path& from, const fs::path& to) {
+  std::error_code ec;
+  ramie::rename(from, to, ec);
+  if (ec) throw fs::filesystem_error("rename", from, to, ec);
+}
+
+std::uint64_t copy_file(const fs::path& from, const fs::path& to, existing target, std::error_code& ec) {
+  const bool must_be_new = target == existing::keep;
+  detail::unique_fd source;
+  detail::replacement copy;
+  auto result = blocking([&] { return detail::begin_copy(from, to, must_be_new, source, copy); });
+  std::uint64_t size = 0;
+  if (result >= 0) {
+    while ((result = blocking([&] { return detail::copy_piece(source.get(), copy.descriptor()); })) > 0) {
+      size += static_cast<std::uint64_t>(result);
+    }
+  }
+  if (result >= 0) result = blocking([&] { return copy.take_place(must_be_new); });
+  ec = detail::error_of(result);
+  return ec ? 0 : size;
+}
+std::uint64_t copy_file(const fs::path& from, const fs::path& to, existing target) {
+  std::error_code ec;
+  const auto size = ramie::copy_file(from, to, target, ec);
+  if (ec) throw fs::filesystem_error("copy_file", from, to, ec);
+  return size;
+}
+
+temporary_directory::temporary_directory(const fs::path& parent, std::string_view prefix) {
+  std::string name;
+  bool made = false;
+  try {
+    const auto result = blocking([&] {
+      name = ((parent.empty() ? fs::temp_directory_path() : parent) / prefix).string() + "XXXXXX";
+      made = ::mkdtemp(name.data()) != nullptr;
+      return made ? 0 : -errno;
+    });
+    detail::throw_if(detail::error_of(result), "temporary_directory", name);
+    path_ = name;
+  } catch (...) {
+    if (made) (void)::rmdir(name.c_str());
+    throw;
+  }
+}
+
+temporary_directory::~temporary_directory() {
+  if (path_.empty()) return;
+  const shield to_the_end;
+  std::error_code ec;
+  try {
+    blocking([&] { (void)fs::remove_all(path_, ec); });
+  } catch (...) {
+    (void)fs::remove_all(path_, ec);  // no thread to be had
+  }
+}
+
+temporary_directory& temporary_directory::operator=(temporary_directory&& other) noexcept {
+  temporary_directory old(std::move(*this));
+  path_ = std::exchange(other.path_, {});
+  return *this;
+}
+
+void temporary_directory::remove() {
+  if (path_.empty()) return;
+  (void)ramie::remove_all(path_);
+  path_.clear();
+}
+
+std::filesystem::path temporary_directory::release() noexcept {
+  return std::exchange(path_, {});
+}
+
+}  // namespace ramie::inline v0

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ramie/file.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "open_file.hpp"
+#include "system.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+std::chrono::system_clock::time_point time_from(const timespec& t) noexcept {
+  using namespace std::chrono;
+  return system_clock::time_point(duration_cast<system_clock::duration>(seconds(t.tv_sec) + nanoseconds(t.tv_nsec)));
+}
+
+std::filesystem::file_type type_of(mode_t mode) noexcept {
+  using std::filesystem::file_type;
+  switch (mode & S_IFMT) {
+    case S_IFREG: return file_type::regular;
+    case S_IFDIR: return file_type::directory;
+    case S_IFLNK: return file_type::symlink;
+    case S_IFBLK: return file_type::block;
+    case S_IFCHR: return file_type::character;
+    case S_IFIFO: return file_type::fifo;
+    case S_IFSOCK: return file_type::socket;
+    default: return file_type::unknown;
+  }
+}
+
+open_file::kind kind_of(int fd) noexcept {
+  struct stat about;
+  if (::fstat(fd, &about) != 0) return open_file::kind::device;
+  switch (about.st_mode & S_IFMT) {
+    case S_IFREG:
+    case S_IFBLK: return open_file::kind::positioned;
+    case S_IFIFO:
+    case S_IFSOCK: return open_file::kind::stream;
+    default: return open_file::kind::device;
+  }
+}
+
+int flags_of(open_mode mode) noexcept {
+  const bool writes = mode & (open_mode::write | open_mode::append);
+  int flags = O_CLOEXEC | O_NOCTTY;
+  flags |= !writes ? O_RDONLY : mode & open_mode::read ? O_RDWR : O_WRONLY;
+  if (mode & open_mode::append) flags |= O_APPEND;
+  if (mode & (open_mode::create | open_mode::exclusive)) flags |= O_CREAT;
+  if (mode & open_mode::exclusive) flags |= O_EXCL;
+  if (mode & open_mode::truncate) flags |= O_TRUNC;
+  return flags;
+}
+
+// Without waiting for a named pipe's other end; the descriptor itself blocks, as io_uring wants its files. Somebody's
+// lease on the file is waited for.
+std::int64_t open_at_once(const char* path, int flags, mode_t permissions) noexcept {
+  auto fd = outcome_of([&] { return ::open(path, flags | O_NONBLOCK, permissions); });
+  if (fd == -EWOULDBLOCK) return outcome_of([&] { return ::open(path, flags, permissions); });
+  if (fd >= 0) (void)::fcntl(static_cast<int>(fd), F_SETFL, flags & (O_APPEND | O_ACCMODE));
+  return fd;
+}
+
+// f(fd) on a thread of the pool, for a file that may be closed or none.
+template <class F>
+std::int64_t on_pool_with(open_file* file, F f) {
+  if (file == nullptr) return -EBADF;
+  const auto call = [&](int fd) { return static_cast<int>(outcome_of([&] { return f(fd); })); };
+  return blocking([&] { return file->descriptor().with_fd(call); });
+}
+
+// What close() has to tell comes with each of a file's descriptors; ours is closed by whoever lets go of it last.
+int close_a_copy(int fd) noexcept {
+  const auto copy = outcome_of([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
+  if (copy < 0) return 0;  // none left: then nobody is told
+  return ::close(static_cast<int>(copy)) == 0 || errno == EINTR ? 0 : -1;
+}
+
+}  // namespace
+
+file_metadata metadata_from(const struct stat& from) noexcept {
+  file_metadata m;
+  m.kind = type_of(from.st_mode);
+  m.permissions = static_cast<std::filesystem::perms>(from.st_mode & 07777);
+  m.size = static_cast<std::uint64_t>(from.st_size);
+  m.modified = time_from(from.st_mtim);
+  m.accessed = time_from(from.st_atim);
+  m.changed = time_from(from.st_ctim);
+  m.user = from.st_uid;
+  m.group = from.st_gid;
+  m.links = from.st_nlink;
+  m.device = from.st_dev;
+  m.inode = from.st_ino;
+  return m;
+}
+
+void ignore_sigpipe() noexcept {
+  static const bool done = [] {
+    struct sigaction now {};
+    if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return false;
+    if (now.sa_handler != SIG_DFL) return false;
+    now.sa_handler = SIG_IGN;
+    return ::sigaction(SIGPIPE, &now, nullptr) == 0;
+  }();
+  (void)done;
+}
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+using detail::error_of;
+using detail::open_file;
+using detail::throw_if;
+using detail::value_or_error;
+using detail::value_or_throw;
+
+file file::open(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
+                std::error_code& ec) {
+  auto kind = open_file::kind::device;
+  detail::unique_fd fd;
+  ec = error_of(blocking([&] {
+    const auto opened = detail::open_at_once(path.c_str(), detail::flags_of(mode), static_cast<mode_t>(permissions));
+    fd = detail::unique_fd(static_cast<int>(opened));
+    if (fd) kind = detail::kind_of(fd.get());
+    return opened;
+  }));
+  return ec ? file() : file(open_file::adopt(fd.release(), kind, mode & open_mode::append));
+}
+file file::open(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions) {
+  std::error_code ec;
+  file f = open(path, mode, permissions, ec);
+  throw_if(ec, "file::open", path);
+  return f;
+}
+
+file file::adopt(int descriptor) {
+  detail::unique_fd fd(descriptor);
+  const auto flags = detail::outcome_of([&] { return ::fcntl(fd.get(), F_GETFL); });
+  throw_if(error_of(flags), "file::adopt");
+  const auto kind = detail::kind_of(fd.get());
+  return file(open_file::adopt(fd.release(), kind, (flags & O_APPEND) != 0));
+}
+
+std::size_t file::read_at(std::span<std::byte> to, std::uint64_t offset, deadline until) {
+  return value_or_throw(open_file::read_at(it_.get(), to, offset, until), "file::read_at");
+}
+std::size_t file::read_at(std::span<std::byte> to, std::uint64_t offset, std::error_code& ec, deadline until) {
+  return value_or_error(open_file::read_at(it_.get(), to, offset, until), ec);
+}
+std::size_t file::read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, deadline until) {
+  return value_or_throw(open_file::read_at(it_.get(), to, offset, until), "file::read_at");
+}
+std::size_t file::read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, std::error_code& ec,
+                          deadline until) {
+  return value_or_error(open_file::read_at(it_.get(), to, offset, until), ec);
+}
+std::size_t file::write_at(std::span<const std::byte> from, std::uint64_t offset, deadline until) {
+  return value_or_throw(open_file::write_at(it_.get(), from, offset, until), "file::write_at");
+}
+std::size_t file::write_at(std::span<const std::byte> from, std::uint64_t offset, std::error_code& ec, deadline until) {
+  return value_or_error(open_file::write_at(it_.get(), from, offset, until), ec);
+}
+std::size_t file::write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, deadline until) {
+  return value_or_throw(open_file::write_at(it_.get(), from, offset, until), "file::write_at");
+}
+std::size_t file::write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, std::error_code& ec,
+                           deadline until) {
+  return value_or_error(open_file::write_at(it_.get(), from, offset, until), ec);
+}
+
+std::size_t file::read_some(std::span<std::byte> to, deadline until) {
+  return value_or_throw(open_file::read_some(it_.get(), to, until), "file::read_some");
+}
+std::size_t file::read_some(std::span<std::byte> to, std::error_code& ec, deadline until) {
+  return value_or_error(open_file::read_some(it_.get(), to, until), ec);
+}
+std::size_t file::write_some(std::span<const std::byte> from, deadline until) {
+  return value_or_throw(open_file::write_some(it_.get(), from, until), "file::write_some");
+}
+std::size_t file::write_some(std::span<const std::byte> from, std::error_code& ec, deadline until) {
+  return value_or_error(open_file::write_some(it_.get(), from, until), ec);
+}
+std::uint64_t file::position() const noexcept {
+  return it_ != nullptr ? it_->position : 0;
+}
+void file::seek(std::uint64_t position) noexcept {
+  if (it_ != nullptr) it_->position = position;
+}
+
+std::string file::read_all(deadline until) {
+  std::error_code ec;
+  std::string all = read_all(ec, until);
+  throw_if(ec, "file::read_all");
+  return all;
+}
+std::string file::read_all(std::error_code& ec, deadline until) {
+  std::string all;
+  open_file::read_all(it_.get(), all, ec, until);
+  return all;
+}
+std::vector<std::byte> file::read_all_bytes(deadline until) {
+  std::error_code ec;
+  auto all = read_all_bytes(ec, until);
+  throw_if(ec, "file::read_all_bytes");
+  return all;
+}
+std::vector<std::byte> file::read_all_bytes(std::error_code& ec, deadline until) {
+  std::vector<std::byte> all;
+  open_file::read_all(it_.get(), all, ec, until);
+  return all;
+}
+void file::write_all(std::span<const std::byte> from, deadline until) {
+  std::error_code ec;
+  (void)write_all(from, ec, until);
+  throw_if(ec, "file::write_all");
+}
+std::size_t file::write_all(std::span<const std::byte> from, std::error_code& ec, deadline until) {
+  return open_file::write_all(it_.get(), from, ec, until);
+}
+
+std::size_t file::append(std::span<const std::byte> from, std::error_code& ec) {
+  constexpr std::size_t most_at_once = std::size_t{1} << 30;
+  std::size_t done = 0;
+  ec.clear();
+  while (done < from.size() && !ec) {
+    const auto rest = from.subspan(done).first(std::min(from.size() - done, most_at_once));
+    const iovec one{const_cast<std::byte*>(rest.data()), rest.size()};
+    const auto result = detail::on_pool_with(it_.get(), [&](int fd) { return ::pwritev2(fd, &one, 1, 0, RWF_APPEND); });
+    ec = error_of(result != 0 ? result : -EIO);
+    if (!ec) done += static_cast<std::size_t>(result);
+  }
+  return done;
+}
+void file::append(std::span<const std::byte> from) {
+  std::error_code ec;
+  (void)append(from, ec);
+  throw_if(ec, "file::append");
+}
+
+void file::sync(bool data_only, deadline until) {
+  (void)value_or_throw(open_file::sync(it_.get(), data_only, until), "file::sync");
+}
+void file::sync(bool data_only, std::error_code& ec, deadline until) {
+  (void)value_or_error(open_file::sync(it_.get(), data_only, until), ec);
+}
+
+void file::truncate(std::uint64_t size, std::error_code& ec) {
+  ec = error_of(detail::on_pool_with(it_.get(), [&](int fd) { return ::ftruncate(fd, static_cast<off_t>(size)); }));
+}
+void file::truncate(std::uint64_t size) {
+  std::error_code ec;
+  truncate(size, ec);
+  throw_if(ec, "file::truncate");
+}
+
+file_metadata file::metadata(std::error_code& ec) const {
+  struct stat about {};
+  ec = error_of(detail::on_pool_with(it_.get(), [&](int fd) { return ::fstat(fd, &about); }));
+  return ec ? file_metadata() : detail::metadata_from(about);
+}
+file_metadata file::metadata() const {
+  std::error_code ec;
+  const auto about = metadata(ec);
+  throw_if(ec, "file::metadata");
+  return about;
+}
+std::uint64_t file::size(std::error_code& ec) const {
+  return metadata(ec).size;
+}
+std::uint64_t file::size() const {
+  std::error_code ec;
+  const auto about = metadata(ec);
+  throw_if(ec, "file::size");
+  return about.size;
+}
+
+void file::close(std::error_code& ec) {
+  ec.clear();
+  if (!is_open()) return;
+  const struct closing {
+    open_file& it;
+    ~closing() { it.descriptor().close(); }
+  } in_any_case{*it_};
+  ec = error_of(detail::on_pool_with(it_.get(), [](int fd) { return detail::close_a_copy(fd); }));
+  if (ec == std::errc::bad_file_descriptor) ec.clear();  // somebody was faster
+}
+void file::close() {
+  std::error_code ec;
+  close(ec);
+  throw_if(ec, "file::close");
+}
+bool file::is_open() const noexcept {
+  return it_ != nullptr && it_->descriptor().is_open();
+}
+int file::native_handle() const noexcept {
+  return is_open() ? it_->descriptor().number() : -1;
+}
+
+}  // namespace ramie::inline v0

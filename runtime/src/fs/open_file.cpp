@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "open_file.hpp"
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <limits>
+#include <vector>
+
+#include "system.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+using platform::io_code;
+using platform::io_operation;
+
+const wait_reason waits_for_read{"file, read"};
+const wait_reason waits_for_read_at{"file, read at an offset"};
+const wait_reason waits_for_write{"file, write"};
+const wait_reason waits_for_write_at{"file, write at an offset"};
+const wait_reason waits_for_vector_read{"file, read into several buffers"};
+const wait_reason waits_for_vector_write{"file, write from several buffers"};
+const wait_reason waits_for_sync{"file, sync"};
+
+constexpr std::size_t most_at_once = 0x7ffff000;  // of one system call
+constexpr std::size_t most_vectors = 64;
+
+io_operation operation(io_code code, const void* memory, std::size_t count, std::int64_t offset) noexcept {
+  io_operation op;
+  op.code = code;
+  op.memory = const_cast<void*>(memory);
+  op.count = static_cast<std::uint32_t>(std::min(count, most_at_once));
+  op.offset = offset;
+  return op;
+}
+
+// An offset that the system can tell, or less than 0.
+std::int64_t checked(std::uint64_t offset) noexcept {
+  return offset <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
+             ? static_cast<std::int64_t>(offset)
+             : -1;
+}
+
+// The system's form of the first buffers.
+template <class Buffers>
+std::size_t vectors_of(const Buffers& buffers, std::array<iovec, most_vectors>& into) noexcept {
+  const std::size_t count = std::min(buffers.size(), most_vectors);
+  for (std::size_t i = 0; i < count; ++i) {
+    into[i] = {const_cast<std::byte*>(static_cast<const std::byte*>(buffers[i].data())), buffers[i].size()};
+  }
+  return count;
+}
+
+}  // namespace
+
+std::shared_ptr<open_file> open_file::adopt(int fd, kind what, bool appends) {
+  ignore_sigpipe();
+  return std::make_shared<open_file>(open_descriptor::adopt(fd), what, appends);
+}
+
+std::int32_t open_file::perform(open_file* f, io_operation& op, const wait_reason& why, deadline until) {
+  return f == nullptr ? -EBADF : f->descriptor_->perform(op, why, until.when());
+}
+
+std::int32_t open_file::read_at(open_file* f, std::span<std::byte> to, std::uint64_t offset, deadline until) {
+  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
+  if (checked(offset) < 0) return -EINVAL;
+  auto op = operation(io_code::read, to.data(), to.size(), checked(offset));
+  return perform(f, op, waits_for_read_at, until);
+}
+
+std::int32_t open_file::write_at(open_file* f, std::span<const std::byte> from, std::uint64_t offset, deadline until) {
+  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
+  if (checked(offset) < 0) return -EINVAL;
+  auto op = operation(io_code::write, from.data(), from.size(), checked(offset));
+  return perform(f, op, waits_for_write_at, until);
+}
+
+std::int32_t open_file::read_at(open_file* f, std::span<const std::span<std::byte>> to, std::uint64_t offset,
+                                deadline until) {
+  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
+  if (checked(offset) < 0) return -EINVAL;
+  std::array<iovec, most_vectors> vectors;
+  auto op = operation(io_code::read_vector, vectors.data(), vectors_of(to, vectors), checked(offset));
+  return perform(f, op, waits_for_vector_read, until);
+}
+
+std::int32_t open_file::write_at(open_file* f, std::span<const std::span<const std::byte>> from, std::uint64_t offset,
+                                 deadline until) {
+  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
+  if (checked(offset) < 0) return -EINVAL;
+  std::array<iovec, most_vectors> vectors;
+  auto op = operation(io_code::write_vector, vectors.data(), vectors_of(from, vectors), checked(offset));
+  return perform(f, op, waits_for_vector_write, until);
+}
+
+std::int32_t open_file::read_some(open_file* f, std::span<std::byte> to, deadline until) {
+  const bool positioned = f != nullptr && f->has_position();
+  if (positioned && checked(f->position) < 0) return -EINVAL;
+  auto op = operation(io_code::read, to.data(), to.size(), positioned ? checked(f->position) : -1);
+  const auto result = perform(f, op, waits_for_read, until);
+  if (positioned && result > 0) f->position += static_cast<std::uint64_t>(result);
+  return result;
+}
+
+std::int32_t open_file::write_some(open_file* f, std::span<const std::byte> from, deadline until) {
+  const bool positioned = f != nullptr && f->has_position();
+  if (positioned && checked(f->position) < 0) return -EINVAL;
+  auto op = operation(io_code::write, from.data(), from.size(), positioned ? checked(f->position) : -1);
+  const auto result = perform(f, op, waits_for_write, until);
+  if (positioned && !f->appends_ && result > 0) f->position += static_cast<std::uint64_t>(result);
+  return result;
+}
+
+std::int32_t open_file::sync(open_file* f, bool data_only, deadline until) {
+  io_operation op;
+  op.code = io_code::sync;
+  op.flags = data_only ? 1 : 0;
+  return perform(f, op, waits_for_sync, until);
+}
+
+std::size_t open_file::write_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until) {
+  std::size_t done = 0;
+  ec.clear();
+  while (done < from.size()) {
+    const auto result = write_some(f, from.subspan(done), until);
+    if (result <= 0) {
+      ec = error_of(result < 0 ? result : -EIO);  // nothing, and no reason: not to be tried for ever
+      break;
+    }
+    done += static_cast<std::size_t>(result);
+  }
+  return done;
+}
+
+std::size_t open_file::rest() noexcept {
+  struct stat about;
+  if (!has_position() || descriptor_->with_fd([&](int fd) { return ::fstat(fd, &about); }) != 0) return 0;
+  const auto size = static_cast<std::uint64_t>(about.st_size);
+  return size > position ? static_cast<std::size_t>(size - position) : 0;
+}
+
+template <class Container>
+void open_file::read_all(open_file* f, Container& to, std::error_code& ec, deadline until) {
+  constexpr std::size_t least = 4096, most = std::size_t{1} << 24;
+  // One more than there is, so that the end is found without another allocation.
+  std::size_t room = f != nullptr ? std::max(f->rest() + 1, least) : least;
+  for (std::size_t held = to.size();;) {
+    to.resize(held + room);
+    const auto into = std::as_writable_bytes(std::span(to)).subspan(held);
+    std::int32_t result = 0;
+    try {
+      result = read_some(f, into, until);
+    } catch (...) {
+      to.resize(held);
+      throw;
+    }
+    held += static_cast<std::size_t>(std::max(result, 0));
+    if (result <= 0) {
+      to.resize(held);
+      ec = error_of(result);
+      return;
+    }
+    room = static_cast<std::size_t>(result) < into.size() ? into.size() - static_cast<std::size_t>(result)
+                                                          : std::clamp(held, least, most);
+  }
+}
+
+template void open_file::read_all(open_file*, std::string&, std::error_code&, deadline);
+template void open_file::read_all(open_file*, std::vector<std::byte>&, std::error_code&, deadline);
+
+}  // namespace ramie::detail

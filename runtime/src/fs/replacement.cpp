@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "replacement.hpp"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <string>
+
+#include <ramie/file.hpp>
+
+#include "open_file.hpp"
+
+namespace ramie::detail {
+
+namespace {
+
+// Others can't guess it and don't have it: O_EXCL sees to the rest.
+std::string name_beside(const std::filesystem::path& target) {
+  std::uint64_t chance = 0;
+  static std::atomic<std::uint64_t> calls{0};
+  if (::getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance) chance = static_cast<unsigned>(::getpid());
+  std::array<char, 32> digits{};
+  (void)std::snprintf(digits.data(), digits.size(), "%016llx",
+                      static_cast<unsigned long long>(chance + calls.fetch_add(1, std::memory_order_relaxed)));
+  std::string name = target.filename().string().substr(0, 200);  // of 255
+  return "." + name + "." + digits.data();
+}
+
+std::int64_t sync_folder_of(const std::filesystem::path& path) noexcept {
+  try {
+    const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+    const unique_fd fd(
+        static_cast<int>(outcome_of([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })));
+    if (!fd) return 0;  // we may write there, but not read it
+    const auto result = outcome_of([&] { return ::fsync(fd.get()); });
+    return result == -EINVAL || result == -EROFS ? 0 : result;  // a file system that has nothing to sync
+  } catch (...) {
+    return -ENOMEM;
+  }
+}
+
+std::int64_t write_fully(int fd, std::span<const std::byte> content) noexcept {
+  while (!content.empty()) {
+    const auto result = outcome_of([&] { return ::write(fd, content.data(), content.size()); });
+    if (result < 0) return result;
+    content = content.subspan(static_cast<std::size_t>(result));
+  }
+  return 0;
+}
+
+// Blocks.
+std::int64_t replace_content(const std::filesystem::path& target, std::span<const std::byte> content,
+                             const struct stat* before) {
+  replacement fresh;
+  auto result = fresh.create(target);
+  if (result >= 0 && before != nullptr) {
+    result = outcome_of([&] { return ::fchmod(fresh.descriptor(), before->st_mode & 07777); });
+  }
+  if (result >= 0) result = write_fully(fresh.descriptor(), content);
+  if (result >= 0) result = fresh.take_place(false);
+  return result;
+}
+
+// Blocks. 1: what is there is no regular file, and nothing has been done.
+std::int64_t replace_if_regular(const std::filesystem::path& path, std::span<const std::byte> content) {
+  struct stat before;
+  const auto there = outcome_of([&] { return ::stat(path.c_str(), &before); });
+  if (there == 0 && S_ISDIR(before.st_mode)) return -EISDIR;
+  if (there == 0 && !S_ISREG(before.st_mode)) return 1;
+  std::error_code ec;
+  const bool is_link = std::filesystem::is_symlink(path, ec);
+  const auto target = is_link ? std::filesystem::canonical(path, ec) : path;
+  if (is_link && ec) return -ec.value();
+  return replace_content(target, content, there == 0 ? &before : nullptr);
+}
+
+}  // namespace
+
+replacement::~replacement() {
+  if (!own_.empty()) (void)::unlink(own_.c_str());
+}
+
+std::int64_t replacement::create(const std::filesystem::path& target) {
+  if (!target.has_filename()) return -ENOENT;
+  auto own = target;
+  own.replace_filename(name_beside(target));
+  target_ = target;
+  const auto fd = outcome_of([&] { return ::open(own.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  if (fd < 0) return fd;
+  fd_ = unique_fd(static_cast<int>(fd));
+  own_ = std::move(own);
+  return 0;
+}
+
+std::int64_t replacement::move_over(bool must_be_new) noexcept {
+  const unsigned flags = must_be_new ? RENAME_NOREPLACE : 0;
+  const auto moved = outcome_of([&] { return ::renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, target_.c_str(), flags); });
+  if (moved == 0) own_.clear();
+  if (moved != -EINVAL || !must_be_new) return moved;
+  // A file system that knows nothing of RENAME_NOREPLACE: a second name is never given over another. The first one goes
+  // with this object.
+  return outcome_of([&] { return ::link(own_.c_str(), target_.c_str()); });
+}
+
+std::int64_t replacement::take_place(bool must_be_new) {
+  auto result = outcome_of([&] { return ::fsync(fd_.get()); });
+  if (result == -EINVAL) result = 0;
+  if (result >= 0) result = outcome_of([&] { return ::close(fd_.release()); });
+  if (result < 0) return result;
+  result = move_over(must_be_new);
+  if (result < 0) return result;
+  return sync_folder_of(target_);
+}
+
+}  // namespace ramie::detail
+
+namespace ramie::inline v0 {
+
+std::string read_file(const std::filesystem::path& path, std::error_code& ec) {
+  file f = file::open(path, open_mode::read, ec);
+  return ec ? std::string() : f.read_all(ec);
+}
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ec;
+  std::string all = read_file(path, ec);
+  detail::throw_if(ec, "read_file", path);
+  return all;
+}
+std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::error_code& ec) {
+  file f = file::open(path, open_mode::read, ec);
+  return ec ? std::vector<std::byte>() : f.read_all_bytes(ec);
+}
+std::vector<std::byte> read_file_bytes(const std::filesystem::path& path) {
+  std::error_code ec;
+  auto all = read_file_bytes(path, ec);
+  detail::throw_if(ec, "read_file_bytes", path);
+  return all;
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::byte> content, std::error_code& ec) {
+  const auto result = blocking([&] { return detail::replace_if_regular(path, content); });
+  ec = detail::error_of(result);
+  if (result != 1) return;
+  file f = file::open(path, open_mode::write, ec);
+  if (!ec) (void)f.write_all(content, ec);
+}
+void write_file(const std::filesystem::path& path, std::span<const std::byte> content) {
+  std::error_code ec;
+  write_file(path, content, ec);
+  detail::throw_if(ec, "write_file", path);
+}
+
+}  // namespace ramie::inline v0

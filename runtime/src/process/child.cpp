@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#include "child.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <csignal>
+
+#include <ramie/cancel.hpp>
+
+namespace ramie::detail {
+
+namespace {
+
+const wait_reason waits_for_child{"process"};
+
+constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD
+
+exit_status status_from(const siginfo_t& info) noexcept {
+  return info.si_code == CLD_EXITED ? exit_status::exited(info.si_status) : exit_status::killed(info.si_status);
+}
+
+// 0: not yet; 1: it is reaped, and `info` tells of its end; or -errno.
+std::int64_t reap(int pidfd, siginfo_t& info, int how) noexcept {
+  info = {};
+  const auto result = outcome_of([&] { return ::waitid(by_pidfd, static_cast<id_t>(pidfd), &info, WEXITED | how); });
+  return result < 0 ? result : info.si_pid != 0 ? 1 : 0;
+}
+
+}  // namespace
+
+std::int64_t open_pidfd(int id) noexcept {
+  return outcome_of([&] { return ::syscall(SYS_pidfd_open, id, 0); });
+}
+
+std::int64_t pidfd_refused() noexcept {
+  const auto self = open_pidfd(::getpid());
+  if (self < 0) return self == -EPERM || self == -EINVAL ? -ENOSYS : self;
+  const unique_fd fd(static_cast<int>(self));
+  siginfo_t info;
+  return reap(fd.get(), info, WNOHANG) == -ECHILD ? 0 : -ENOSYS;  // we are not our own child
+}
+
+std::unique_ptr<child> child::adopt(int id, std::error_code& ec) {
+  struct guard {
+    int id;
+    ~guard() {
+      // Not ours any more: the program lets the system reap its children, and the number may be somebody else's.
+      if (id == 0 || ::waitpid(id, nullptr, WNOHANG) != 0) return;
+      (void)::kill(id, SIGKILL);
+      (void)outcome_of([this] { return ::waitpid(id, nullptr, 0); });
+    }
+  } unless_taken{id};
+  const auto fd = open_pidfd(id);
+  ec = error_of(fd);
+  if (ec) return nullptr;
+  auto pidfd = open_descriptor::adopt(static_cast<int>(fd));
+  std::unique_ptr<child> taken(new child(id, std::move(pidfd)));
+  unless_taken.id = 0;
+  return taken;
+}
+
+child::~child() {
+  exit_status unused = exit_status::exited(0);
+  if (over_ || try_reap(unused) != 0) return;
+  (void)kill(SIGKILL);
+  wait_for_the_end();
+}
+
+void child::wait_for_the_end() noexcept {
+  exit_status unused = exit_status::exited(0);
+  try {
+    const shield to_the_end;
+    if (wait(unused, {}) == 0) return;
+  } catch (...) {
+    // Nothing to wait with: then by this thread, which won't be for long.
+  }
+  siginfo_t info;
+  (void)pidfd_->with_fd([&](int fd) { return static_cast<int>(reap(fd, info, 0)); });
+}
+
+std::int32_t child::try_reap(exit_status& status) noexcept {
+  const std::lock_guard hold(lock_);
+  if (over_) {
+    if (status_) status = *status_;
+    return status_ ? 1 : -ECHILD;
+  }
+  siginfo_t info;
+  const int result = pidfd_->with_fd([&](int fd) { return static_cast<int>(reap(fd, info, WNOHANG)); });
+  if (result == 0) return 0;
+  over_ = true;
+  if (result < 0) return result;
+  status = status_.emplace(status_from(info));
+  return 1;
+}
+
+std::int32_t child::wait(exit_status& status, deadline until) {
+  for (;;) {
+    platform::io_operation op;
+    op.code = platform::io_code::ready;
+    op.flags = POLLIN;
+    const auto ready = pidfd_->perform(op, waits_for_child, until.when());
+    if (ready < 0) return ready;
+    const auto result = try_reap(status);
+    if (result != 0) return result < 0 ? result : 0;
+  }
+}
+
+std::int32_t child::kill(int signal) noexcept {
+  const std::lock_guard hold(lock_);
+  if (over_) return -ESRCH;
+  return pidfd_->with_fd([&](int fd) {
+    return static_cast<int>(outcome_of([&] { return ::syscall(SYS_pidfd_send_signal, fd, signal, nullptr, 0); }));
+  });
+}
+
+void child::detach() {
+  const std::lock_guard hold(lock_);
+  if (over_) return;
+  const int copy = pidfd_->with_fd(
+      [](int fd) { return static_cast<int>(outcome_of([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); })); });
+  throw_if(error_of(copy), "process::detach");
+  reap_later(unique_fd(copy));
+  over_ = true;
+}
+
+}  // namespace ramie::detail

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+// Signals of the system: who is told, how often, and what is back afterwards.
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <optional>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/each_mechanism.hpp>
+
+namespace conformance_signals {
+
+using namespace std::chrono_literals;
+using ramie::deadline;
+using ramie::signals;
+using test::error_of;
+using test::findings;
+using test::with_each_mechanism;
+using test::with_each_mechanism_and_without;
+
+// To the process; under ThreadSanitizer, which keeps signals back from threads that wait in a system call it does not
+// know, to the thread itself.
+void send(int number) {
+  (void)(test::thread_sanitized ? ::raise(number) : ::kill(::getpid(), number));
+}
+void from_another_thread(int number) {
+  std::thread([number] { send(number); }).join();
+}
+bool nothing_more(signals& s) {
+  std::error_code ec;
+  return s.wait(ec, deadline::after(-1s)) == 0 && ec == std::errc::timed_out;
+}
+
+TEST_CASE("a signal is received, from whichever thread it came", "[conformance][signals]") {
+  with_each_mechanism_and_without([](findings& found) {
+    signals s{SIGUSR1, SIGUSR2, SIGUSR1};
+    (void)::raise(SIGUSR1);
+    found.expect(s.wait() == SIGUSR1);
+    from_another_thread(SIGUSR2);
+    found.expect(s.wait() == SIGUSR2);
+    std::thread later([] {
+      std::this_thread::yield();
+      send(SIGUSR1);
+    });
+    found.expect(s.wait() == SIGUSR1);
+    later.join();
+    found.expect(nothing_more(s));
+  });
+}
+
+TEST_CASE("the same signal before anybody looks counts once, others each", "[conformance][signals]") {
+  with_each_mechanism_and_without([](findings& found) {
+    signals s{SIGUSR1, SIGUSR2, SIGTERM};
+    for (int i = 0; i < 3; ++i) {
+      (void)::raise(SIGUSR1);
+      (void)::raise(SIGTERM);
+    }
+    std::set<int> got{s.wait(), s.wait()};
+    found.expect(got == std::set<int>{SIGUSR1, SIGTERM} && nothing_more(s));
+    (void)::raise(SIGUSR1);
+    found.expect(s.wait() == SIGUSR1);        // and once more
+    for (int i = 0, terms = 0; i < 4; ++i) {  // one that comes all the time does not hide the others
+      (void)::raise(SIGUSR1);
+      if (i == 0) (void)::raise(SIGTERM);
+      terms += s.wait() == SIGTERM;
+      if (i == 3) found.expect(terms == 1);
+    }
+  });
+}
+
+TEST_CASE("all objects are told, and those made later are not", "[conformance][signals]") {
+  with_each_mechanism_and_without([](findings& found) {
+    signals first{SIGUSR1}, second{SIGUSR1, SIGUSR2};
+    (void)::raise(SIGUSR1);
+    {
+      signals third{SIGUSR1};
+      found.expect(nothing_more(third));
+      (void)::raise(SIGUSR2);
+      found.expect(nothing_more(third) && nothing_more(third));
+    }
+    found.expect(first.wait() == SIGUSR1 && nothing_more(first));
+    const std::set<int> got{second.wait(), second.wait()};
+    found.expect(got == std::set<int>{SIGUSR1, SIGUSR2} && nothing_more(second));
+    signals again{SIGUSR1};  // has the place of the third
+    found.expect(nothing_more(again));
+  });
+}
+
+TEST_CASE("each signal goes to one of those who wait", "[conformance][signals]") {
+  with_each_mechanism([](findings& found) {
+    const std::vector<int> numbers{SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
+    signals s{SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
+    std::mutex lock;
+    std::multiset<int> got;
+    ramie::nursery n;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      n.spawn([&] {
+        const int number = s.wait();
+        const std::lock_guard hold(lock);
+        got.insert(number);
+      });
+    }
+    for (int i = 0; i < 20; ++i) ramie::yield();
+    std::thread sender([&] {
+      for (const int number : numbers) send(number);
+    });
+    n.join();
+    sender.join();
+    found.expect(got == std::multiset<int>(numbers.begin(), numbers.end()) && nothing_more(s));
+  });
+}
+
+TEST_CASE("a wait for a signal ends by its deadline or cancellation, and loses none", "[conformance][signals]") {
+  with_each_mechanism([](findings& found) {
+    signals s{SIGUSR1};
+    std::error_code ec;
+    found.expect(s.wait(ec, deadline::after(1ms)) == 0 && ec == std::errc::timed_out);
+    found.expect(error_of([&] { (void)s.wait(deadline::after(1ms)); }) == std::errc::timed_out);
+    std::atomic<bool> begun{false}, cancelled{false};
+    ramie::nursery n;
+    n.spawn([&] {
+      try {
+        begun = true;
+        (void)s.wait();
+      } catch (const ramie::cancelled&) {
+        cancelled = true;
+        throw;
+      }
+    });
+    while (!begun) ramie::yield();
+    for (int i = 0; i < 20; ++i) ramie::yield();
+    n.cancel("enough");
+    n.join();
+    found.expect(cancelled);
+    (void)::raise(SIGUSR1);
+    found.expect(s.wait() == SIGUSR1);
+    int got = 0;
+    for (int i = 0; i < 30; ++i) {  // whichever comes first
+      std::thread sender([] { send(SIGUSR1); });
+      const auto in_time = ramie::with_timeout(10us, [&] { got += s.wait() == SIGUSR1; });
+      sender.join();
+      if (!in_time) got += s.wait() == SIGUSR1;
+    }
+    found.expect(got == 30 && nothing_more(s));
+  });
+}
+
+std::atomic<int> handled{0};
+void own_handler(int) {
+  ++handled;
+}
+void (*disposition(int number))(int) {
+  struct sigaction now {};
+  (void)::sigaction(number, nullptr, &now);
+  return now.sa_handler;
+}
+
+TEST_CASE("what was in force before a signal was waited for is back afterwards", "[conformance][signals]") {
+  struct sigaction before {
+  }, mine{};
+  mine.sa_handler = own_handler;
+  REQUIRE(::sigaction(SIGUSR1, &mine, &before) == 0);
+  with_each_mechanism_and_without([](findings& found) {
+    const int handled_before = handled;
+    std::optional<signals> first(std::in_place, std::initializer_list<int>{SIGUSR1, SIGUSR2});
+    signals* second = new signals{SIGUSR1};
+    (void)::raise(SIGUSR1);
+    found.expect(handled == handled_before);
+    first.reset();
+    found.expect(disposition(SIGUSR2) == SIG_DFL && disposition(SIGUSR1) != own_handler);
+    (void)::raise(SIGUSR1);
+    found.expect(second->wait() == SIGUSR1);
+    delete second;
+    found.expect(disposition(SIGUSR1) == own_handler);
+    (void)::raise(SIGUSR1);
+    found.expect(handled == handled_before + 1);
+  });
+  (void)::sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_CASE("a handler that was installed meanwhile stays", "[conformance][signals]") {
+  {
+    const signals s{SIGUSR2};
+    (void)::signal(SIGUSR2, own_handler);
+  }
+  CHECK(disposition(SIGUSR2) == own_handler);
+  (void)::signal(SIGUSR2, SIG_DFL);
+}
+
+TEST_CASE("what can't be waited for is refused, and nothing has changed", "[conformance][signals]") {
+  const auto before = test::open_descriptors();
+  for (const int number : {SIGKILL, SIGSTOP, SIGSEGV, SIGFPE, 0, -1, 65, 1000}) {
+    CHECK_THROWS_AS(signals({SIGUSR1, number}), ramie::usage_error);
+  }
+  CHECK_THROWS_AS(signals({}), ramie::usage_error);
+  CHECK_THROWS_AS(signals({SIGUSR1, 32}), std::system_error);  // the threads' library keeps it for itself
+  CHECK(disposition(SIGUSR1) == SIG_DFL);
+  CHECK(test::open_descriptors() == before);
+}
+
+TEST_CASE("a handler leaves errno alone", "[conformance][signals]") {
+  const signals s{SIGUSR1};
+  errno = 77;
+  (void)::raise(SIGUSR1);
+  CHECK(errno == 77);
+}
+
+TEST_CASE("objects come and go while signals come", "[conformance][signals]") {
+  with_each_mechanism([](findings& found) {
+    const signals keeps_it_harmless{SIGUSR1};
+    std::atomic<bool> over{false};
+    std::thread sender([&] {
+      while (!over) send(SIGUSR1);
+    });
+    ramie::nursery n;
+    std::atomic<int> got{0};
+    for (int i = 0; i < 4; ++i) {
+      n.spawn([&] {
+        for (int k = 0; k < test::scaled(20, 5); ++k) {
+          signals s{SIGUSR1, SIGUSR2};
+          got += s.wait() == SIGUSR1;
+        }
+      });
+    }
+    n.join();
+    over = true;
+    sender.join();
+    found.expect(got == 4 * test::scaled(20, 5));
+  });
+}
+
+}  // namespace conformance_signals
