@@ -222,7 +222,9 @@ std::string address::to_string() const {
       if (scope() != 0) text.append("%").append(std::to_string(scope()));
       return text.append("]:").append(std::to_string(port()));
     }
-    case address_family::local: return path().empty() ? "(unnamed)" : (is_abstract() ? "@" : "") + std::string(path());
+    case address_family::local:
+      if (path().empty()) return "(unnamed)";
+      return std::string(is_abstract() ? "@" : "").append(path());
     case address_family::none: break;
   }
   return "(none)";
