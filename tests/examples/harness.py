@@ -16,13 +16,13 @@ LIMIT = 20  # seconds that anything may take
 class Program:
     """A program that was started, its first line of output awaited."""
 
-    def __init__(self, command, environment=None, first_line=True):
+    def __init__(self, command, environment=None, limit=4 * LIMIT):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         stdin=subprocess.DEVNULL, text=True, env=environment)
-        self.watchdog = threading.Timer(4 * LIMIT, self.process.kill)
+        self.watchdog = threading.Timer(limit, self.process.kill)
         self.watchdog.daemon = True
         self.watchdog.start()
-        self.first_line = self.process.stdout.readline().strip() if first_line else ""
+        self.first_line = self.process.stdout.readline().strip()
 
     def __enter__(self):
         return self
