@@ -25,12 +25,8 @@ int main(int argc, char** argv) {
       {"notify", 2, notify_in_turns},
       {"once", 1, once_get},
       {"blocking", 1, blocking_call},
-#if __has_include(<ramie/tcp.hpp>)
       {"echo", 2, echo},
-#endif
-#if __has_include(<ramie/file.hpp>)
       {"reads", 1, file_reads},
-#endif
   };
   return run_program(argc, argv, all);
 }
