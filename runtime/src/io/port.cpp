@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "port.hpp"
 
+#include <algorithm>
+#include <span>
 #include <string>
 
 #include <ramie/runtime/report.hpp>
@@ -28,26 +30,30 @@ void io_port::complete(batch& done) noexcept {
   done.count = 0;
 }
 
-bool io_port::turn(platform::io_backend& b) noexcept {
+bool io_port::turn(platform::io_backend& b, std::size_t limit) noexcept {
+  if (limit == 0) b.flush();
   batch done;
-  for (std::size_t i = 0; i < batches_a_turn; ++i) {
-    done.count = b.poll(done.ready);
-    if (done.count == 0) return i != 0;
-    const bool more = done.count == batch::room;
+  bool some = false;
+  while (limit > 0) {
+    const std::size_t wanted = std::min(limit, batch::room);
+    done.count = b.poll(std::span(done.ready).first(wanted));
+    limit -= done.count;
+    some = some || done.count != 0;
+    const bool more = done.count == wanted;
     complete(done);
     if (!more) break;
   }
-  return true;
+  return some;
 }
 
-bool io_port::turn() noexcept {
-  return turn(*backend());
+bool io_port::turn(std::size_t limit) noexcept {
+  return turn(*backend(), limit);
 }
 
 bool io_port::help() noexcept {
   platform::io_backend* const b = backend();
   if (b == nullptr || b->under_way() == 0) return false;
-  (void)turn(*b);
+  (void)turn(*b, most_a_turn);
   return true;
 }
 

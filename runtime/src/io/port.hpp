@@ -36,13 +36,13 @@ class io_setup {
 
 class io_port {
  public:
-  // Few: it is on the stack of whichever fiber has just parked. A turn takes several, up to the seeds' 256.
+  // Few: it is on the stack of whichever fiber has just parked. A turn takes several.
   struct batch {
     static constexpr std::size_t room = 32;
     platform::io_operation* ready[room];
     std::size_t count = 0;
   };
-  static constexpr std::size_t batches_a_turn = 8;
+  static constexpr std::size_t most_a_turn = 256;  // the seeds'
 
   // The owner ------------------------------------------------------------------------------------------
   [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }
@@ -50,8 +50,9 @@ class io_port {
 
   // Operations are under way, here: whoever sleeps should do so in sleep().
   [[nodiscard]] bool busy() const noexcept { return under_way() != 0; }
-  // Sends what was submitted, completes what is done. True: there was something.
-  bool turn() noexcept;
+  // Sends what was submitted, completes what is done, up to `limit` of it: what the ring has room for. More would be shed
+  // to the injection queue, and have to wait there behind those who come after them. True: there was something.
+  bool turn(std::size_t limit) noexcept;
   // Sleeps until an operation is done, the parker has a token (which it consumes), or the time has come.
   void sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept;
   static void complete(batch& done) noexcept;
@@ -70,7 +71,7 @@ class io_port {
   [[nodiscard]] platform::io_backend* backend() const noexcept { return backend_.load(std::memory_order_acquire); }
 
  private:
-  static bool turn(platform::io_backend& b) noexcept;
+  static bool turn(platform::io_backend& b, std::size_t limit) noexcept;
 
   std::unique_ptr<platform::io_backend> owned_;
   platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open

@@ -26,7 +26,7 @@ void scheduler::look_at_the_time(worker& w) noexcept {
 
 // The poll is one at which a tick ends, or the injection queue has its turn, or both.
 fiber* scheduler::poll_is_due(worker& w, std::uint64_t polls) noexcept {
-  if (w.io.busy()) (void)w.io.turn();
+  if (w.io.busy()) (void)w.io.turn(w.ring.room());
   if (w.tempo.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
     w.tempo.end_tick(polls, now);
@@ -46,7 +46,7 @@ fiber* scheduler::poll_in_vain(worker& w) noexcept {
     w.tempo.restart(w.count.polls.get(), now);
     w.lifo_polls.set(0);
     look_at_the_time(w, now);
-    if (w.io.busy()) (void)w.io.turn();
+    if (w.io.busy()) (void)w.io.turn(w.ring.room());
   }
   return take_from_injection(w);
 }
@@ -141,7 +141,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
     if (f == nullptr && (!w.ring.empty() || !w.newest.empty())) continue;
-    if (f == nullptr && w.io.busy() && w.io.turn()) continue;
+    if (f == nullptr && w.io.busy() && w.io.turn(w.ring.room())) continue;
     if (f == nullptr && w.appetite.is_back() && w.appetite.back(platform::steady_clock::instance().now())) {
       nap_after_crumbs(w);
       continue;
