@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -23,6 +22,7 @@
 #include <ramie/testing.hpp>
 #include <support/allocations.hpp>
 #include <support/crew.hpp>
+#include <support/each_mechanism.hpp>
 #include <support/finally.hpp>
 #include <support/findings.hpp>
 #include <support/reports.hpp>
@@ -40,34 +40,27 @@ using ramie::platform::io_operation;
 using ramie::testing::wait_all_blocked;
 using test::findings;
 
-constexpr io_choice mechanisms[] = {io_choice::io_uring, io_choice::epoll, io_choice::poll};
-
 const bool whimsical = test::follow_whims_of_the_environment();
 
 const char* name_of(io_choice which) {
   return to_string(static_cast<ramie::platform::io_mechanism>(which));
 }
 
-long open_files() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return std::distance(begin(all), end(all));
-}
-
 // f(found) as a fiber, for every mechanism and several worker counts, with and without chaos. Leaves no descriptor.
 template <class F>
 void on_each(F f) {
-  for (const auto which : mechanisms) {
+  for (const auto which : test::each_mechanism()) {
     for (const unsigned workers : {1u, 2u, 4u}) {
       for (const bool chaos : {false, true}) {
         auto o = test::with_workers(workers);
         o.io = which;
         if (chaos) o.chaos = ramie::chaos_mode{workers + 11};
-        const auto before = open_files();
+        const auto before = test::open_descriptors();
         findings found;
         ramie::run(o, [&] { f(found); });
         INFO(name_of(which) << ", workers " << workers << ", chaos " << chaos);
         CHECK(found.wrong() == "");
-        CHECK(open_files() == before);
+        CHECK(test::open_descriptors() == before);
       }
     }
   }
@@ -208,7 +201,7 @@ TEST_CASE("a cancelled operation has ended before its fiber unwinds, and nothing
 }
 
 TEST_CASE("what has come counts although its fiber is cancelled, which learns of that later", "[conformance][io]") {
-  for (const auto which : mechanisms) {
+  for (const auto which : test::each_mechanism()) {
     auto o = test::with_workers(1);
     o.io = which;
     test::reports reported;
@@ -283,7 +276,7 @@ TEST_CASE("a machine that refuses what operations need is an error of the operat
   const test::finally all_well([] {
     for (const auto each : {fault::io_uring, fault::epoll}) faults::plan_for(each, 0, 0);
   });
-  const auto before = open_files();
+  const auto before = test::open_descriptors();
   {
     auto o = test::with_workers(1);
     o.io = io_choice::io_uring;
@@ -316,7 +309,7 @@ TEST_CASE("a machine that refuses what operations need is an error of the operat
     });
     CHECK(reported.count(ramie::report_kind::io_fallback) == 1);
   }
-  CHECK(open_files() == before);
+  CHECK(test::open_descriptors() == before);
 }
 
 TEST_CASE("a deadline ends an operation, in time is in time", "[conformance][io]") {
@@ -454,7 +447,7 @@ void hold_up(io_choice which, bool asleep, Hold hold) {
 }
 
 TEST_CASE("a worker that is held up does not hold up the operations of others", "[conformance][io]") {
-  for (const auto which : mechanisms) {
+  for (const auto which : test::each_mechanism()) {
     INFO(name_of(which));
     hold_up(which, true, [](const descriptor_ref& released) {  // in a system call
       (void)released->with_fd([](int fd) {
@@ -473,7 +466,7 @@ TEST_CASE("a worker that is held up does not hold up the operations of others", 
 }
 
 TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {
-  const auto before = open_files();
+  const auto before = test::open_descriptors();
   {
     auto ends = make_pair();
     std::int32_t got = 0, closed = 0;
@@ -493,7 +486,7 @@ TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {
     CHECK(late == -ETIMEDOUT);
     CHECK(closed == -EBADF);
   }
-  CHECK(open_files() == before);
+  CHECK(test::open_descriptors() == before);
 }
 
 }  // namespace conformance_io_descriptors

@@ -14,6 +14,7 @@
 
 #include <ramie/ramie.hpp>
 #include <ramie/testing.hpp>
+#include <support/finally.hpp>
 #include <support/net.hpp>
 
 namespace conformance_net_failing {
@@ -331,9 +332,10 @@ TEST_CASE("a connection that is reset is an error at the other end", "[conforman
 }
 
 TEST_CASE("writing to a peer that has closed is an error, and no signal", "[conformance][net]") {
-  struct sigaction before {};
-  REQUIRE(::sigaction(SIGPIPE, nullptr, &before) == 0);
-  REQUIRE(before.sa_handler == SIG_DFL);  // it would end this program
+  struct sigaction deadly {}, before {};
+  deadly.sa_handler = SIG_DFL;  // it would end this program
+  REQUIRE(::sigaction(SIGPIPE, &deadly, &before) == 0);
+  const test::finally as_before([&before] { ::sigaction(SIGPIPE, &before, nullptr); });
   over_each_kind([](findings& found, auto& near, auto& far) {
     far.close();
     std::error_code ec;

@@ -27,6 +27,11 @@ using test::room;
 using test::take;
 using test::take_all;
 
+static_assert(ramie::reader<tcp_stream> && ramie::writer<tcp_stream>);
+static_assert(ramie::reader<unix_stream> && ramie::writer<unix_stream>);
+static_assert(ramie::reader<ramie::tcp_reader> && ramie::writer<ramie::tcp_writer>);
+static_assert(ramie::reader<ramie::unix_reader> && ramie::writer<ramie::unix_writer>);
+
 // f(found, near, far) with a pair of each kind.
 template <class F>
 void over_each_kind(F f) {
@@ -257,7 +262,8 @@ TEST_CASE("one fiber reads while several write, and nothing is lost", "[conforma
 }
 
 TEST_CASE("options of connections are what they were set to", "[conformance][net]") {
-  auto [near, far] = test::tcp_pair();
+  auto ends = test::tcp_pair();
+  auto& near = ends.first;
   for (const bool on : {true, false, true}) {
     near.set_no_delay(on);
     near.set_keep_alive(on);

@@ -2,22 +2,18 @@
 // For tests of sockets: every mechanism, several worker counts, and no descriptor left behind.
 #pragma once
 
-#include <dirent.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
-#include <vector>
 
-#include <ramie/platform/io_backend.hpp>
 #include <ramie/ramie.hpp>
 #include <ramie/testing.hpp>
 #include <support/crew.hpp>
+#include <support/each_mechanism.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
 #include <support/whims.hpp>
@@ -29,46 +25,15 @@ namespace test {
 // Transfers may be short, and what is ready may not be at first.
 inline const bool whimsical = follow_whims_of_the_environment();
 
-// Of this process.
-inline int open_descriptors() {
-  DIR* const all = ::opendir("/proc/self/fd");
-  int count = -1;  // the one that looks
-  while (const dirent* const one = ::readdir(all)) count += one->d_name[0] != '.';
-  ::closedir(all);
-  return count;
-}
-
-// Those that this machine grants.
-inline const std::vector<ramie::io_choice>& io_choices() {
-  static const auto granted = [] {
-    using ramie::io_choice;
-    using ramie::platform::io_mechanism;
-    std::vector<io_choice> all;
-    for (const auto& [choice, mechanism] :
-         {std::pair(io_choice::io_uring, io_mechanism::io_uring), std::pair(io_choice::epoll, io_mechanism::epoll),
-          std::pair(io_choice::poll, io_mechanism::poll)}) {
-      try {
-        std::string why_not;
-        (void)ramie::platform::make_io_backend(mechanism, why_not);
-        all.push_back(choice);
-      } catch (const std::system_error&) {
-        REQUIRE(choice == io_choice::io_uring);  // which may be forbidden
-      }
-    }
-    return all;
-  }();
-  return granted;
-}
-
 // f(options) for every mechanism and worker count; it leaves as many descriptors open as it found.
 template <class F>
 void with_each_io(F f) {
-  for (const auto choice : io_choices()) {
+  for (const auto choice : each_mechanism()) {
     for (const unsigned workers : {1u, 2u, 4u}) {
       INFO("mechanism " << static_cast<int>(choice) << ", workers " << workers);
       auto o = with_workers(workers);
       o.io = choice;
-      const int before = open_descriptors();
+      const auto before = open_descriptors();
       f(o);
       CHECK(open_descriptors() == before);
     }
@@ -138,17 +103,6 @@ inline std::pair<ramie::tcp_stream, ramie::tcp_stream> tcp_pair() {
   near.set_no_delay(true);
   far.set_no_delay(true);
   return {std::move(near), std::move(far)};
-}
-
-// The error that f() fails with, or none.
-template <class F>
-std::error_code error_of(F f) {
-  try {
-    f();
-  } catch (const std::system_error& e) {
-    return e.code();
-  }
-  return {};
 }
 
 // Text that shows where a piece of it comes from.

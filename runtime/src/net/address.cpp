@@ -217,10 +217,14 @@ std::string address::to_string() const {
     }
     case address_family::ipv6: {
       const auto native = as_native<sockaddr_in6>(*this);
-      const std::string where = scope() != 0 ? '%' + std::to_string(scope()) : "";
-      return '[' + ip_to_string(AF_INET6, &native.sin6_addr) + where + "]:" + std::to_string(port());
+      std::string text = "[";  // g++ 12 warns of copies that overlap if something is put in front
+      text += ip_to_string(AF_INET6, &native.sin6_addr);
+      if (scope() != 0) text.append("%").append(std::to_string(scope()));
+      return text.append("]:").append(std::to_string(port()));
     }
-    case address_family::local: return path().empty() ? "(unnamed)" : (is_abstract() ? "@" : "") + std::string(path());
+    case address_family::local:
+      if (path().empty()) return "(unnamed)";
+      return std::string(is_abstract() ? "@" : "").append(path());
     case address_family::none: break;
   }
   return "(none)";

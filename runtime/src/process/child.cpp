@@ -23,9 +23,10 @@ exit_status status_from(const siginfo_t& info) noexcept {
 }
 
 // 0: not yet; 1: it is reaped, and `info` tells of its end; or -errno.
-std::int64_t reap(int pidfd, siginfo_t& info, int how) noexcept {
+std::int64_t reap(int pidfd, siginfo_t& info) noexcept {
   info = {};
-  const auto result = outcome_of([&] { return ::waitid(by_pidfd, static_cast<id_t>(pidfd), &info, WEXITED | how); });
+  const auto result =
+      outcome_of([&] { return ::waitid(by_pidfd, static_cast<id_t>(pidfd), &info, WEXITED | WNOHANG); });
   return result < 0 ? result : info.si_pid != 0 ? 1 : 0;
 }
 
@@ -40,7 +41,7 @@ std::int64_t pidfd_refused() noexcept {
   if (self < 0) return self == -EPERM || self == -EINVAL ? -ENOSYS : self;
   const unique_fd fd(static_cast<int>(self));
   siginfo_t info;
-  return reap(fd.get(), info, WNOHANG) == -ECHILD ? 0 : -ENOSYS;  // we are not our own child
+  return reap(fd.get(), info) == -ECHILD ? 0 : -ENOSYS;  // we are not our own child
 }
 
 std::unique_ptr<child> child::adopt(int id, std::error_code& ec) {
@@ -77,8 +78,9 @@ void child::wait_for_the_end() noexcept {
   } catch (...) {
     // Nothing to wait with: then by this thread, which won't be for long.
   }
+  // By its number, which is its own until then: a pidfd that does not block would not wait.
   siginfo_t info;
-  (void)pidfd_->with_fd([&](int fd) { return static_cast<int>(reap(fd, info, 0)); });
+  (void)outcome_of([&] { return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED); });
 }
 
 std::int32_t child::try_reap(exit_status& status) noexcept {
@@ -88,7 +90,7 @@ std::int32_t child::try_reap(exit_status& status) noexcept {
     return status_ ? 1 : -ECHILD;
   }
   siginfo_t info;
-  const int result = pidfd_->with_fd([&](int fd) { return static_cast<int>(reap(fd, info, WNOHANG)); });
+  const int result = pidfd_->with_fd([&](int fd) { return static_cast<int>(reap(fd, info)); });
   if (result == 0) return 0;
   over_ = true;
   if (result < 0) return result;
