@@ -130,7 +130,10 @@ async def hold(crowd, size, seconds, pid, samples):
     while crowd.left() > 0:
         samples.append((crowd.there, resident(pid), sockets_and_files(pid)))
         await asyncio.sleep(seconds / 20)
-    await asyncio.gather(*polite, *places)
+    await asyncio.gather(*polite)
+    for place in places:
+        place.cancel()
+    await asyncio.gather(*places, return_exceptions=True)
 
 
 def main():
