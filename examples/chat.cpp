@@ -47,8 +47,8 @@ void listen_to(ramie::tcp_reader& from, room& all, std::uint64_t who, ramie::nur
   std::string name, text;
   if (!lines.read_line(name, longest_line)) return;
   auto heard = all.subscribe();
-  ramie::write_all(to, "* welcome, " + name + "\n");  // whoever reads this hears all that is said from now on
   say(all, who, "* " + name + " comes");
+  ramie::write_all(to, "* welcome, " + name + "\n");  // whoever reads this has come, and hears all from now on
   guest.spawn([heard = std::move(heard), who, &to]() mutable { tell(std::move(heard), who, to); });
   try {
     while (lines.read_line(text, longest_line)) say(all, who, name + ": " + text);

@@ -85,7 +85,7 @@ arguments parse(int argc, char** argv) {
 }
 
 int serve(const arguments& a) {
-  const http::site files(a.folder);
+  http::site files(a.folder);
   http::server server(files, a.settings, a.limits);
   auto listener = ramie::tcp_listener::bind(ramie::address::parse(a.address));
   const ramie::shutdown_source stop;

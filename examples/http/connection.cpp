@@ -29,7 +29,7 @@ method method_of(std::string_view name) noexcept {
 
 }  // namespace
 
-connection::connection(ramie::tcp_stream& stream, const site& files, const settings& how, ramie::shutdown_token stop)
+connection::connection(ramie::tcp_stream& stream, site& files, const settings& how, ramie::shutdown_token stop)
     : stream_(stream),
       files_(files),
       how_(how),
@@ -169,7 +169,21 @@ void connection::respond_with_file(const request_head& request, const target_pat
     }
   }
   write_head(out_, head, now());
-  if (!head_only_) send_content(file, head.range.first, head.content_length);
+  if (head_only_) return;
+  if (const auto content = file.content()) {
+    send_from_memory(content->substr(head.range.first, head.content_length));
+  } else {
+    send_content(file, head.range.first, head.content_length);
+  }
+}
+
+// What is small is gathered; else it leaves from where it is, with what was gathered before it.
+void connection::send_from_memory(std::string_view content) {
+  if (content.size() <= out_capacity / 2) {
+    out_.append(content);
+  } else {
+    (void)flush(content);
+  }
 }
 
 // A line that says what the head says, for people.
@@ -230,11 +244,17 @@ bool connection::pass_over_body(const request_head& request) {
   return false;
 }
 
-bool connection::flush() {
+bool connection::flush(std::string_view more) {
   if (broken_) return false;
-  if (out_.empty()) return true;
+  if (out_.empty() && more.empty()) return true;
+  const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(out_.view())), std::as_bytes(std::span(more))};
   std::error_code ec;
-  stream_.write_all(std::as_bytes(std::span(out_.view())), ec, ramie::deadline::after(how_.write));
+  const auto until = ramie::deadline::after(how_.write);
+  if (more.empty()) {
+    stream_.write_all(pieces[0], ec, until);
+  } else {
+    stream_.write_all(ramie::const_buffers(pieces), ec, until);
+  }
   out_.clear();
   broken_ = static_cast<bool>(ec);
   return !broken_;

@@ -35,7 +35,7 @@ struct settings {
 class connection {
  public:
   // What it refers to outlives it.
-  connection(ramie::tcp_stream& stream, const site& files, const settings& how, ramie::shutdown_token stop);
+  connection(ramie::tcp_stream& stream, site& files, const settings& how, ramie::shutdown_token stop);
 
   // Serves it to its end. A cancellation point. Throws std::bad_alloc; all else that goes wrong ends the connection.
   void serve();
@@ -53,14 +53,16 @@ class connection {
   void respond_briefly(status s, std::string_view location = {});
   void refuse(status s);
   [[nodiscard]] bool is_fresh(const request_head& request, const served_file& file, std::string_view modified) const;
+  void send_from_memory(std::string_view content);
   void send_content(served_file& file, std::uint64_t first, std::uint64_t length);
   [[nodiscard]] bool pass_over_body(const request_head& request);
-  [[nodiscard]] bool flush();
+  // Writes what was gathered, and this behind it.
+  [[nodiscard]] bool flush(std::string_view more = {});
   void linger();
   [[nodiscard]] std::string_view now() noexcept;
 
   ramie::tcp_stream& stream_;
-  const site& files_;
+  site& files_;
   const settings& how_;
   ramie::shutdown_token stop_;
   std::atomic<bool> idle_ = false;

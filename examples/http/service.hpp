@@ -32,7 +32,7 @@ class server {
     std::chrono::milliseconds grace = std::chrono::seconds(5);
   };
 
-  server(const site& files, const settings& how, const limits& l) : files_(files), how_(how), limits_(l) {}
+  server(site& files, const settings& how, const limits& l) : files_(files), how_(how), limits_(l) {}
 
   // Serves what comes until `stop` is requested; then finishes what is under way, for at most the grace, and tells. A
   // cancellation point. Throws std::system_error if it can't go on accepting.
@@ -44,7 +44,7 @@ class server {
                                 ramie::nursery& connections, ramie::semaphore& places);
   void serve_one(ramie::tcp_stream& stream, const ramie::shutdown_token& stop);
 
-  const site& files_;
+  site& files_;
   const settings& how_;
   limits limits_;
   std::atomic<std::uint64_t> connections_ = 0, requests_ = 0;

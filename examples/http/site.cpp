@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <string>
 #include <system_error>
 
 #include <ramie/blocking.hpp>
@@ -58,18 +61,46 @@ bool served_file::read(std::span<std::byte> to, std::uint64_t offset) {
   return true;
 }
 
-status site::open(const target_path& path, served_file& found, kind_of_file& kind) const {
-  int fd = root_.open(path.c_str(), wait_for_disk::no);
-  if (fd == -EAGAIN) fd = ramie::blocking([&] { return root_.open(path.c_str(), wait_for_disk::yes); });
+int site::open_descriptor(const char* path) const {
+  const int fd = root_.open(path, wait_for_disk::no);
+  return fd == -EAGAIN ? ramie::blocking([&] { return root_.open(path, wait_for_disk::yes); }) : fd;
+}
+
+status site::open(const target_path& path, served_file& found, kind_of_file& kind) {
+  const seconds now = std::time(nullptr);
+  kind = kind_of_file::regular;
+  auto known = cache_.find(path.view());
+  if (known != nullptr && known->checked.load(std::memory_order_relaxed) == now) {
+    found = served_file(std::move(known));
+    return status::ok;
+  }
+  const int fd = open_descriptor(path.c_str());
   if (fd < 0) return status_of(-fd);
   unique_fd owner(fd);
   struct stat about;
   if (::fstat(fd, &about) != 0) return status::internal_error;
-  const bool regular = S_ISREG(about.st_mode);
-  if (!regular && !S_ISDIR(about.st_mode)) return status::forbidden;
-  kind = regular ? kind_of_file::regular : kind_of_file::folder;
-  if (regular) found = served_file(std::move(owner), static_cast<std::uint64_t>(about.st_size), about.st_mtim.tv_sec);
+  if (S_ISDIR(about.st_mode)) kind = kind_of_file::folder;
+  if (!S_ISREG(about.st_mode)) return kind == kind_of_file::folder ? status::ok : status::forbidden;
+  const file_identity identity(about);
+  found = served_file(std::move(owner), identity.size, identity.modified);
+  if (known == nullptr || known->identity != identity) known = load(path.view(), found, fd, identity, now);
+  if (known == nullptr) return status::ok;
+  known->checked.store(now, std::memory_order_relaxed);
+  found = served_file(std::move(known));
   return status::ok;
+}
+
+std::shared_ptr<const cached_file> site::load(std::string_view path, served_file& file, int fd,
+                                              const file_identity& identity, seconds now) {
+  const bool settled = std::max(identity.modified, identity.changed) + 2 <= now;
+  if (identity.size > file_cache::largest || !settled) return nullptr;
+  std::string content(static_cast<std::size_t>(identity.size), '\0');
+  if (!file.read(std::as_writable_bytes(std::span(content)), 0)) return nullptr;
+  struct stat after;
+  if (::fstat(fd, &after) != 0 || file_identity(after) != identity) return nullptr;  // written to meanwhile
+  auto made = std::make_shared<const cached_file>(path, identity, std::move(content), now);
+  cache_.keep(made);
+  return made;
 }
 
 }  // namespace http

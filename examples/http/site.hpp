@@ -4,11 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include <ramie/file.hpp>
 #include <ramie/time.hpp>
 
+#include "cache.hpp"
 #include "date.hpp"
 #include "root.hpp"
 #include "status.hpp"
@@ -22,11 +26,19 @@ class served_file {
   served_file(unique_fd fd, std::uint64_t size, seconds modified) noexcept
       : size_(size), modified_(modified), fd_(std::move(fd)) {}
 
+  explicit served_file(std::shared_ptr<const cached_file> known) noexcept
+      : size_(known->content.size()), modified_(known->identity.modified), known_(std::move(known)) {}
+
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] seconds modified() const noexcept { return modified_; }
 
-  // Fills `to` from that offset. False: the file has become shorter, or can't be read. A cancellation point if it has
-  // to wait for the disk. Throws std::bad_alloc.
+  // All of it, if it is in memory, as long as this object lives.
+  [[nodiscard]] std::optional<std::string_view> content() const noexcept {
+    return known_ != nullptr ? std::optional<std::string_view>(known_->content) : std::nullopt;
+  }
+
+  // Else: fills `to` from that offset. False: the file has become shorter, or can't be read. A cancellation point if it
+  // has to wait for the disk. Throws std::bad_alloc.
   [[nodiscard]] bool read(std::span<std::byte> to, std::uint64_t offset);
 
  private:
@@ -34,6 +46,7 @@ class served_file {
   seconds modified_ = 0;
   unique_fd fd_;
   ramie::file slow_;  // it, once the disk was needed
+  std::shared_ptr<const cached_file> known_;
 };
 
 enum class kind_of_file : std::uint8_t { regular, folder };
@@ -45,10 +58,16 @@ class site {
 
   // status::ok: it is there, and in `found` if it is a regular file. A cancellation point if it has to wait for the
   // disk.
-  [[nodiscard]] status open(const target_path& path, served_file& found, kind_of_file& kind) const;
+  [[nodiscard]] status open(const target_path& path, served_file& found, kind_of_file& kind);
 
  private:
+  [[nodiscard]] int open_descriptor(const char* path) const;
+  // Null if it can't be kept; what was read of `file` can be read again.
+  [[nodiscard]] std::shared_ptr<const cached_file> load(std::string_view path, served_file& file, int fd,
+                                                        const file_identity& identity, seconds now);
+
   root root_;
+  file_cache cache_;
 };
 
 }  // namespace http

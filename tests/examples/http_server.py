@@ -300,6 +300,38 @@ def test_end(c, program, root, environment):
         c.check("who takes longer than the grace is cut short", code == 1 and "1 were cut short" in rest, (code, rest))
 
 
+def test_changes(c, program, root, environment):
+    """Small files that have not changed for two seconds are kept in memory, and looked at once a second."""
+    def write(content):
+        with open(os.path.join(root, "new"), "wb") as f:
+            f.write(content)
+        os.replace(os.path.join(root, "new"), os.path.join(root, "changing"))
+
+    def content():
+        return curl(port, "/changing")[2]
+
+    with Program([program, "--address", "127.0.0.1:0", root], environment) as p:
+        port = p.port()
+        write(b"first" * 5000)
+        c.equal("a file that is new is served as it is", content(), b"first" * 5000)
+        write(b"again" * 5000)
+        c.equal("also when it is another", content(), b"again" * 5000)
+        time.sleep(2.5)  # from here on it is kept
+        c.equal("a file that is kept is served", [content() == b"again" * 5000 for _ in range(5)], [True] * 5)
+        _, head, body = curl(port, "/changing", "--range", "3-9")
+        c.equal("and its parts", (status_of(head), body), (206, b"inagain"))
+        c.equal("and its head", curl(port, "/changing", "--head")[2], b"")
+        answer = raw(port, get("/changing") * 10 + get("/a.txt") + get("/changing", close=True))
+        c.equal("and in a pipeline", (statuses(answer), answer.count(b"again" * 5000)), ([200] * 12, 11))
+        write(b"third" * 5000)
+        c.check("a change is seen", wait_for(lambda: content() == b"third" * 5000, 4))
+        with open(os.path.join(root, "changing"), "wb") as f:
+            f.write(b"4")
+        c.check("one in place, too", wait_for(lambda: content() == b"4", 4))
+        os.remove(os.path.join(root, "changing"))
+        c.check("and its end", wait_for(lambda: status_of(curl(port, "/changing")[1]) == 404, 4))
+
+
 def test_crowd(c, port):
     """More than it takes at once, all served in the end."""
     crowd = []
@@ -330,6 +362,7 @@ def main():
             c.check("it ends when told, with nothing left", code == 0 and "0 were cut short" in rest, (code, rest))
         test_times(c, a.program, root, environment)
         test_end(c, a.program, root, environment)
+        test_changes(c, a.program, root, environment)
     c.done()
 
 
