@@ -217,7 +217,7 @@ std::string address::to_string() const {
     }
     case address_family::ipv6: {
       const auto native = as_native<sockaddr_in6>(*this);
-      std::string text = "[";  // g++ 12 warns of copies that overlap if something is put in front
+      std::string text = "[";
       text += ip_to_string(AF_INET6, &native.sin6_addr);
       if (scope() != 0) text.append("%").append(std::to_string(scope()));
       return text.append("]:").append(std::to_string(port()));
