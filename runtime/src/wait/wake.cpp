@@ -9,7 +9,9 @@ namespace {
 
 [[gnu::noinline]] void enqueue_from_outside(fiber& f) noexcept {
   if (f.is_proxy()) return static_cast<proxy_fiber&>(f).parker.unpark();
-  f.owner()->schedule_outside(f);
+  scheduler& home = *f.owner();
+  platform::annotate::hand_over(&f);  // what was read of the frame and its scope, to the fiber itself
+  home.schedule_outside(f);
 }
 
 RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_detour = false) noexcept {
