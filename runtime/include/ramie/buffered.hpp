@@ -43,9 +43,11 @@ struct stream_owner {
 template <class T>
 concept temporary = !std::is_lvalue_reference_v<T>;
 template <class R>
-concept temporary_reader = temporary<R> && !std::same_as<R, any_reader> && !std::same_as<R, buffered_reader> && reader<R>;
+concept temporary_reader =
+    temporary<R> && !std::same_as<R, any_reader> && !std::same_as<R, buffered_reader> && reader<R>;
 template <class W>
-concept temporary_writer = temporary<W> && !std::same_as<W, any_writer> && !std::same_as<W, buffered_writer> && writer<W>;
+concept temporary_writer =
+    temporary<W> && !std::same_as<W, any_writer> && !std::same_as<W, buffered_writer> && writer<W>;
 
 }  // namespace ramie::detail
 

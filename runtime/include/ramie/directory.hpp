@@ -51,8 +51,8 @@ struct walk_options {
 //   ramie::directory_walk all("/usr/include");
 //   while (auto entry = all.next()) …
 //
-// What changes meanwhile may be seen or not. Used by one fiber or thread at a time. What has been moved from can only be
-// destroyed or assigned to.
+// What changes meanwhile may be seen or not. Used by one fiber or thread at a time. What has been moved from can only
+// be destroyed or assigned to.
 class directory_walk {
  public:
   // Nothing is opened yet. Throws std::bad_alloc.

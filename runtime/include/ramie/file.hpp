@@ -94,16 +94,20 @@ class file {
   // Reads at that offset: some bytes, at most as many as there is room for; 0 is the end of the file, or no room.
   // Vectored: fills the buffers in order, 64 of them at most, not counting empty ones. A cancellation point.
   [[nodiscard]] std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, deadline until = {});
-  [[nodiscard]] std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, std::error_code& ec, deadline until = {});
-  [[nodiscard]] std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, deadline until = {});
+  [[nodiscard]] std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, std::error_code& ec,
+                                    deadline until = {});
+  [[nodiscard]] std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset,
+                                    deadline until = {});
   [[nodiscard]] std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, std::error_code& ec,
-                      deadline until = {});
+                                    deadline until = {});
   // Writes at that offset: some of the bytes, and at least one unless there is none. A cancellation point.
   [[nodiscard]] std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, deadline until = {});
-  [[nodiscard]] std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, std::error_code& ec, deadline until = {});
-  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, deadline until = {});
-  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, std::error_code& ec,
-                       deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, std::error_code& ec,
+                                     deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset,
+                                     deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset,
+                                     std::error_code& ec, deadline until = {});
 
   // The same at the position, which moves on by what was transferred. Writes of a file opened with `append` go to the
   // end and leave it. Pipes, terminals and the like have no position. A cancellation point.
@@ -169,9 +173,9 @@ class file {
 // content or the new. A new file is written beside it, synced and renamed over it; it belongs to us and gets the
 // permissions of the old one, at no moment more, without setuid, setgid and sticky bits. If that fails (a full disk,
 // say) the old file stays and the new one goes. Only an error of the very last step, the sync of the directory, finds
-// the new file in place: it may not survive a power failure. Symbolic links are followed: what they lead to is replaced.
-// What is there and is no regular file (a device, a named pipe) is written into instead.
-// A cancellation point: a fiber that is cancelled while it waits has either replaced the file or left it.
+// the new file in place: it may not survive a power failure. Symbolic links are followed: what they lead to is
+// replaced. What is there and is no regular file (a device, a named pipe) is written into instead. A cancellation
+// point: a fiber that is cancelled while it waits has either replaced the file or left it.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content, std::error_code& ec);
 inline void write_file(const std::filesystem::path& path, std::string_view content) {

@@ -138,8 +138,9 @@ class stdio {
   int number_;
 };
 
-// What to start, and how. Can be used again; a copy is another one. Used by one fiber or thread at a time. What has been
-// moved from can only be destroyed or assigned to. The setters are no cancellation points and throw std::bad_alloc.
+// What to start, and how. Can be used again; a copy is another one. Used by one fiber or thread at a time. What has
+// been moved from can only be destroyed or assigned to. The setters are no cancellation points and throw
+// std::bad_alloc.
 class process_builder {
  public:
   static constexpr std::size_t usual_output_limit = std::size_t{64} << 20;

@@ -32,7 +32,7 @@ class shutdown_core;
 struct guarded_work;
 
 template <class F>
-concept shutdown_action = std::invocable<std::decay_t<F>&>;
+concept shutdown_action = std::invocable<std::add_lvalue_reference_t<std::decay_t<F>>>;
 
 // Something to be called when shutdown is requested. Listed in the core from its registration until it is called or
 // gone.

@@ -99,7 +99,8 @@ class any_writer {
           return static_cast<std::remove_reference_t<W>*>(object)->write_some(from, ec, until);
         }) {}
 
-  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {}) const {
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec,
+                                       deadline until = {}) const {
     return write_(object_, from, ec, until);
   }
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {}) const;

@@ -80,7 +80,8 @@ std::int64_t on_pool_with(open_file* file, F f) {
   return blocking([&] { return file->descriptor().with_fd(call); });
 }
 
-// What close() has to tell comes with each of a file's descriptors; ours is closed by whoever lets go of it last. -errno.
+// What close() has to tell comes with each of a file's descriptors; ours is closed by whoever lets go of it last.
+// -errno.
 int close_a_copy(int fd) noexcept {
   const auto copy = outcome_of([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
   if (copy < 0) return 0;  // none left: then nobody is told

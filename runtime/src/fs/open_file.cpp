@@ -31,7 +31,6 @@ const wait_reason waits_for_vector_write{"file, write from several buffers"};
 const wait_reason waits_for_writer{"file, somebody who writes"};
 const wait_reason waits_for_sync{"file, sync"};
 
-
 io_operation operation(io_code code, const void* memory, std::size_t count, std::int64_t offset) noexcept {
   io_operation op;
   op.code = code;
@@ -39,6 +38,11 @@ io_operation operation(io_code code, const void* memory, std::size_t count, std:
   op.count = static_cast<std::uint32_t>(std::min(count, most_at_once));
   op.offset = offset;
   return op;
+}
+
+// Where there is no position. Nothing to transfer is nothing to wait for, as io_uring would with an empty pipe.
+io_operation operation(io_code code, const void* memory, std::size_t count) noexcept {
+  return operation(count == 0 ? io_code::nothing : code, memory, count, -1);
 }
 
 // An offset that the system can tell, or less than 0.
@@ -104,7 +108,8 @@ std::int32_t open_file::read_some(open_file* f, std::span<std::byte> to, deadlin
   if (f != nullptr && f->awaits_writer_ && !to.empty()) {
     if (const auto result = await_writer(f, until); result < 0) return result;
   }
-  auto op = operation(io_code::read, to.data(), to.size(), positioned ? checked(f->position) : -1);
+  auto op = positioned ? operation(io_code::read, to.data(), to.size(), checked(f->position))
+                       : operation(io_code::read, to.data(), to.size());
   const auto result = perform(f, op, waits_for_read, until);
   if (positioned && result > 0) f->position += static_cast<std::uint64_t>(result);
   return result;
@@ -123,7 +128,8 @@ std::int32_t open_file::await_writer(open_file* f, deadline until) {
 std::int32_t open_file::write_some(open_file* f, std::span<const std::byte> from, deadline until) {
   const bool positioned = f != nullptr && f->has_position();
   if (positioned && checked(f->position) < 0) return refuse(-EINVAL);
-  auto op = operation(io_code::write, from.data(), from.size(), positioned ? checked(f->position) : -1);
+  auto op = positioned ? operation(io_code::write, from.data(), from.size(), checked(f->position))
+                       : operation(io_code::write, from.data(), from.size());
   const auto result = perform(f, op, waits_for_write, until);
   if (positioned && !f->appends_ && result > 0) f->position += static_cast<std::uint64_t>(result);
   return result;

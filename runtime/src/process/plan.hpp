@@ -37,8 +37,8 @@ struct started_process {
 // Blocks. Throws std::bad_alloc, std::system_error after the child has begun; there is none then.
 [[nodiscard]] started_process start(const spawn_plan& plan, const std::array<stdio, 3>& standard, std::error_code& ec);
 
-// Feeds the one, reads the two others, as they come and up to the limit each, until all have been closed. A cancellation
-// point.
+// Feeds the one, reads the two others, as they come and up to the limit each, until all have been closed. A
+// cancellation point.
 [[nodiscard]] std::error_code exchange_all(process& with, std::string_view input, process_output& into,
                                            std::size_t limit, deadline until);
 

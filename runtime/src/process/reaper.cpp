@@ -69,8 +69,8 @@ class reaper {
   // False: there are no others. One that a debugger has is not ours to reap yet: it stays, and so does its event.
   [[nodiscard]] bool bury(int fd) noexcept {
     siginfo_t info{};
-    const auto reaped = outcome_of(
-        [&] { return ::waitid(static_cast<idtype_t>(3), static_cast<id_t>(fd), &info, WEXITED | WNOHANG); });
+    const auto reaped =
+        outcome_of([&] { return ::waitid(static_cast<idtype_t>(3), static_cast<id_t>(fd), &info, WEXITED | WNOHANG); });
     if (reaped == 0 && info.si_pid == 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       return true;
