@@ -286,11 +286,8 @@ TEST_CASE("a machine that refuses what operations need is an error of the operat
     ramie::run(o, [&] {
       auto ends = make_pair();
       for (int i = 0; i < 3; ++i) {
-        try {
-          sent = send(ends[0], "x");
-        } catch (const std::system_error& e) {
-          refused += e.code() == std::errc::operation_not_permitted;
-        }
+        sent = send(ends[0], "x");
+        refused += sent == -EPERM;
       }
     });
     CHECK(refused == 2);
@@ -444,6 +441,52 @@ void hold_up(io_choice which, bool asleep, Hold hold) {
   });
   sender.join();
   CHECK(got == 4);
+}
+
+TEST_CASE("a fiber that yields until another has received does not keep it from that", "[conformance][io]") {
+  for (const auto which : test::each_mechanism()) {
+    for (const bool chaos : {false, true}) {
+      auto o = test::with_workers(1);
+      o.io = which;
+      if (chaos) o.chaos = ramie::chaos_mode{3};
+      std::atomic<bool> received{false};
+      ramie::run(o, [&] {
+        auto ends = make_pair();
+        ramie::nursery n;
+        n.spawn([&] {
+          char c;
+          received = transfer(ends[0], io_code::receive, &c, 1) == 1;
+        });
+        while (!ends[0]->in_use()) ramie::yield();
+        (void)ends[1]->with_fd([](int fd) { return static_cast<int>(::send(fd, "x", 1, 0)); });
+        while (!received) ramie::yield();
+        n.join();
+      });
+      CHECK(received);
+    }
+  }
+}
+
+TEST_CASE("a deadline that can't be kept is an error before the operation has begun", "[conformance][io]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  const test::finally all_well([] { faults::plan_for(fault::thread, 0, 0); });
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    std::int32_t refused = 0, in_time = 0;
+    ramie::run(o, [&] {
+      auto ends = make_pair();
+      char text[8] = {};
+      faults::plan_for(fault::thread, 1, faults::for_good);
+      refused = receive(ends[0], text, ramie::now() + 1h);
+      faults::plan_for(fault::thread, 0, 0);
+      (void)send(ends[1], "ok");
+      in_time = receive(ends[0], text, ramie::now() + 1h);
+    });
+    CHECK(refused == -ENOMEM);
+    CHECK(in_time == 2);
+  }
 }
 
 TEST_CASE("a worker that is held up does not hold up the operations of others", "[conformance][io]") {

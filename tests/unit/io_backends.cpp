@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -382,6 +383,34 @@ TEST_CASE("wake ends the wait of this moment or the next one, a time ends it too
     b.finish(come);
     other.join();
     CHECK(come.result == -ECANCELED);
+  });
+}
+
+TEST_CASE("a wake is for who sleeps, not for who only looks", "[unit][io]") {
+  on_each([](bench& b) {
+    const int rounds = test::scaled(2000, 300);
+    std::atomic<int> wakes{0}, waits{0};
+    std::atomic<bool> over{false};
+    std::thread looker([&] {
+      std::array<io_operation*, 4> out{};
+      while (!over) (void)b->poll(out);
+    });
+    std::thread sleeper([&] {
+      std::array<io_operation*, 4> out{};
+      for (int i = 0; i < rounds; ++i) {
+        while (wakes <= i) (void)b->wait(out, io_backend::never);
+        ++waits;
+      }
+    });
+    for (int i = 0; i < rounds; ++i) {
+      wakes = i + 1;
+      b->wake();
+      while (waits <= i) std::this_thread::yield();  // a wake that is lost is a hang
+    }
+    sleeper.join();
+    over = true;
+    looker.join();
+    CHECK(waits == rounds);
   });
 }
 

@@ -60,7 +60,7 @@ class readiness_backend final : public io_backend {
   [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
-  static constexpr std::size_t events_at_once = 256;
+  static constexpr std::size_t events_at_once = 64;  // on the stack of whichever fiber has just parked
 
   [[nodiscard]] std::int32_t list(io_operation& op) noexcept;
   [[nodiscard]] bool make_room(std::size_t descriptors) noexcept;

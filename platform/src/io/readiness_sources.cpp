@@ -38,6 +38,11 @@ class bell {
   const descriptor fd_;
 };
 
+// The bell is for whoever sleeps: one that only looks leaves it ringing.
+bool sleeps(time_point until) noexcept {
+  return until != time_point::min();
+}
+
 // Null: for ever.
 const timespec* span_until(time_point until, timespec& room) noexcept {
   if (until == io_backend::never) return nullptr;
@@ -81,7 +86,7 @@ class epoll_source final : public readiness_source {
     std::size_t told = 0;
     for (int i = 0; i < count; ++i) {
       if (found[i].data.fd == bell_.fd()) {
-        bell_.clear();
+        if (sleeps(until)) bell_.clear();
       } else {
         out[told++] = {found[i].data.fd, found[i].events};
       }
@@ -92,7 +97,7 @@ class epoll_source final : public readiness_source {
   void interrupt() noexcept override { bell_.ring(); }
 
  private:
-  static constexpr std::size_t most = 256;
+  static constexpr std::size_t most = 64;  // on the stack of whichever fiber has just parked
 
   [[nodiscard]] int wait(epoll_event* found, int room, const timespec* span) noexcept {
 #if defined(SYS_epoll_pwait2)
@@ -150,7 +155,7 @@ class poll_source final : public readiness_source {
     std::lock_guard hold(mutex_);
     --asleep_;
     if (count <= 0) return 0;
-    if (watched[0].revents != 0) bell_.clear();
+    if (watched[0].revents != 0 && sleeps(until)) bell_.clear();
     std::size_t told = 0;
     for (std::size_t i = 1; i < watched.size() && told < out.size(); ++i) {
       if (watched[i].revents != 0 && disarm(watched[i].fd)) {

@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include <ramie/platform/faults.hpp>
@@ -24,7 +25,8 @@ std::int32_t outcome(ssize_t returned) noexcept {
 std::int32_t try_connect(io_operation& op) noexcept {
   if (op.state == started) {
     pollfd one{op.fd, POLLOUT, 0};
-    if (::poll(&one, 1, 0) == 0) return -EAGAIN;
+    const int n = ::poll(&one, 1, 0);
+    if (n <= 0) return n == 0 ? -EAGAIN : -errno;
     int error = 0;
     socklen_t size = sizeof error;
     if (::getsockopt(op.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return -errno;
@@ -74,15 +76,21 @@ std::int32_t attempt(io_operation& op) noexcept {
   return -EINVAL;
 }
 
+// At a time: copying more than that would hold up those who wait for the worker.
+constexpr std::size_t most_copied = 256 * 1024;
+
 // Regular files at an offset: what is in the page cache. Those that can't tell leave it to threads.
 std::int32_t attempt_cached(const io_operation& op) noexcept {
 #if defined(RWF_NOWAIT)
-  iovec one{op.memory, op.count};
-  const bool single = op.code == io_code::read;
-  if (single || op.code == io_code::read_vector) {
-    const auto* const vectors = single ? &one : static_cast<const iovec*>(op.memory);
+  if (op.code == io_code::read || op.code == io_code::read_vector) {
+    if (op.count == 0) return 0;
+    iovec first{op.memory, op.count};
+    if (op.code == io_code::read_vector) first = *static_cast<const iovec*>(op.memory);
+    const bool whole = op.code == io_code::read_vector && first.iov_len < most_copied;  // the rest is as short, mostly
+    first.iov_len = std::min(first.iov_len, most_copied);
+    const auto* const vectors = whole ? static_cast<const iovec*>(op.memory) : &first;
     const std::int32_t result =
-        outcome(::preadv2(op.fd, vectors, single ? 1 : static_cast<int>(op.count), op.offset, RWF_NOWAIT));
+        outcome(::preadv2(op.fd, vectors, whole ? static_cast<int>(op.count) : 1, op.offset, RWF_NOWAIT));
     if (result >= 0) return result;
   }
 #endif
@@ -133,7 +141,7 @@ std::uint32_t awaited(const io_operation& op) noexcept {
     case io_code::send:
     case io_code::send_message:
     case io_code::connect: return POLLOUT;
-    case io_code::ready: return op.flags;
+    case io_code::ready: return op.flags | POLLERR | POLLHUP;  // which always come
     default: return POLLIN;
   }
 }

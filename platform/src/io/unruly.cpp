@@ -37,6 +37,10 @@ class unruly_backend final : public io_backend {
   [[nodiscard]] io_mechanism mechanism() const noexcept override { return inner_->mechanism(); }
   [[nodiscard]] bool wants_non_blocking() const noexcept override { return inner_->wants_non_blocking(); }
   void submit(io_operation& op) noexcept override {
+    {
+      std::lock_guard hold(mutex_);
+      ++under_way_;
+    }
     if (can_be_short(op) && faults::befalls(io_whim::short_count)) op.count = 1 + faults::draw(op.count - 1);
     inner_->submit(op);
   }
@@ -68,21 +72,20 @@ class unruly_backend final : public io_backend {
   }
 
   void wake() noexcept override { inner_->wake(); }
-  [[nodiscard]] std::size_t under_way() const noexcept override { return inner_->under_way() + held_count_; }
+  [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
   void keep(std::size_t count, std::span<io_operation*> found) {
     for (std::size_t i = 0; i < count; ++i) {
       held_.insert(held_.begin() + faults::draw(static_cast<std::uint32_t>(held_.size() + 1)), found[i]);
     }
-    held_count_ += count;
   }
   [[nodiscard]] std::size_t hand_out(std::span<io_operation*> out, bool late) noexcept {
     const std::size_t ready = std::min(held_.size(), out.size());
     const std::size_t count = late ? faults::draw(static_cast<std::uint32_t>(ready + 1)) : ready;
     std::copy_n(held_.begin(), count, out.begin());
     held_.erase(held_.begin(), held_.begin() + static_cast<std::ptrdiff_t>(count));
-    held_count_ -= count;
+    under_way_ -= count;
     if (!held_.empty()) inner_->wake();  // the owner may be asleep
     return count;
   }
@@ -90,7 +93,7 @@ class unruly_backend final : public io_backend {
   const std::unique_ptr<io_backend> inner_;
   mutex mutex_;
   std::vector<io_operation*> held_;
-  counter held_count_;
+  counter under_way_;
 };
 
 }  // namespace

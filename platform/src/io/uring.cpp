@@ -21,7 +21,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -38,6 +40,7 @@ namespace {
 
 constexpr unsigned most_submissions = 256;
 constexpr unsigned most_completions = 4096;
+constexpr std::chrono::milliseconds patience{1};  // with a kernel that does not take what is submitted
 
 // Bits of io_operation::state.
 constexpr std::uint32_t cancelled = 1;
@@ -135,6 +138,7 @@ class uring_backend final : public io_backend {
     if ((op.state & (cancelled | handed_out)) != 0) return;
     op.state |= cancelled;
     if (op.link == nullptr && !ask_to_cancel(op)) uncancelled_.add(op);  // listed: it is not started any more
+    if (asleep_) ring_bell();  // to send it, or to hand it out
   }
 
   void flush() noexcept override {
@@ -145,6 +149,7 @@ class uring_backend final : public io_backend {
   [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override {
     std::lock_guard hold(mutex_);
     push();
+    if (asleep_) return 0;  // who sleeps takes what there is, and above all the bell
     if ((IO_URING_READ_ONCE(*ring_.it.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
     return reap(out);
   }
@@ -156,6 +161,7 @@ class uring_backend final : public io_backend {
       const std::size_t count = reap(out);
       if (count != 0 || std::exchange(woken_, false) || !arm_bell()) return count;
       push();
+      if (!all_sent()) until = std::min(until, std::chrono::steady_clock::now() + patience);
       asleep_ = true;
     }
     sleep(until);
@@ -167,7 +173,7 @@ class uring_backend final : public io_backend {
   void wake() noexcept override {
     std::lock_guard hold(mutex_);
     woken_ = true;
-    if (asleep_) (void)!::eventfd_write(bell_.get(), 1);
+    if (asleep_) ring_bell();
   }
 
   [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
@@ -227,6 +233,13 @@ class uring_backend final : public io_backend {
     return true;
   }
 
+  void ring_bell() const noexcept { (void)!::eventfd_write(bell_.get(), 1); }
+
+  // The kernel may refuse to take more for a moment: no memory, or completions that have to be fetched first.
+  [[nodiscard]] bool all_sent() noexcept {
+    return io_uring_sq_ready(&ring_.it) == 0 && unsent_.first() == nullptr && uncancelled_.first() == nullptr;
+  }
+
   // What had no room, and then everything to the kernel.
   void push() noexcept {
     for (io_operation* op = uncancelled_.first(); op != nullptr && ask_to_cancel(*op); op = uncancelled_.first()) {
@@ -234,7 +247,7 @@ class uring_backend final : public io_backend {
     }
     for (io_operation* op = unsent_.first(); op != nullptr; op = unsent_.first()) {
       if ((op->state & cancelled) != 0) break;  // handed out by reap
-      unsent_.remove(*op);
+      unsent_.remove(*op);                      // it may be in no list when it is started
       if (start(*op)) continue;
       unsent_.add(*op);  // the last one now; their order is nobody's
       break;
@@ -279,7 +292,7 @@ class uring_backend final : public io_backend {
     // -ECANCELED that nobody asked for: the thread that submitted it has ended, and the kernel took its requests along.
     const bool again =
         result == -EINTR || result == -ECANCELED || ((op.state & polling) != 0 && result >= 0);
-    const bool not_yet = result == -EAGAIN;
+    const bool not_yet = result == -EAGAIN || (op.code == io_code::connect && result == -EALREADY);
     if ((again || not_yet) && (op.state & cancelled) == 0) {
       op.state = not_yet ? polling : 0;
       if (!start(op)) unsent_.add(op);

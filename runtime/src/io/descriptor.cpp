@@ -16,6 +16,7 @@
 #include <ramie/runtime/spawn.hpp>
 
 #include <ramie/blocking.hpp>
+#include <ramie/cancel.hpp>
 
 #include "../sched/scheduler.hpp"
 #include "request.hpp"
@@ -105,13 +106,18 @@ void open_descriptor::close() noexcept {
   if (last) ::close(fd_);
 }
 
+// Whoever goes on finds it done: several may do it at once.
 void open_descriptor::make_non_blocking() noexcept {
   {
     std::lock_guard hold(lock_);
-    if (std::exchange(non_blocking_, true)) return;
+    if (non_blocking_) return;
   }
-  const int flags = ::fcntl(fd_, F_GETFL);
-  if (flags >= 0 && (flags & O_NONBLOCK) == 0) (void)::fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+  (void)with_fd([](int fd) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0 ? ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) : 0;
+  });
+  std::lock_guard hold(lock_);
+  non_blocking_ = true;
 }
 
 // Operations -------------------------------------------------------------------------------------------
@@ -136,11 +142,7 @@ class open_descriptor::use_of final : public io_use {
     on_.submit(op_);
     return true;
   }
-  // At once: the worker whose backend it is may be asleep.
-  void end() noexcept override {
-    on_.cancel(op_);
-    on_.flush();
-  }
+  void end() noexcept override { on_.cancel(op_); }
 
  private:
   open_descriptor& of_;
@@ -151,16 +153,19 @@ class open_descriptor::use_of final : public io_use {
 
 std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_reason& why, time_point until) {
   op.fd = fd_;
-  whereabouts at = look_around();
-  if (at.desk == nullptr) return perform_as_thread(op, until);
-  if (at.self == nullptr) no_fiber_to_wait();
-  begin_operation(at);
-  return perform_as_fiber(op, why, until);
+  for (;;) {
+    whereabouts at = look_around();
+    if (at.desk == nullptr) return perform_as_thread(op, until);
+    if (at.self == nullptr) no_fiber_to_wait();
+    begin_operation(at);
+    const std::int32_t result = perform_as_fiber(op, why, until);
+    if (result != -ERESTART) return result;
+  }
 }
 
 std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until) {
   worker& w = *this_worker();
-  if (!w.io.is_open()) w.sched.open_port(w);
+  if (const int refused = w.sched.prepare_io(w, until)) return refused;
   platform::io_backend& backend = *w.io.backend();
   const bool of_file = platform::is_of_file(op);
   if (of_file || backend.wants_non_blocking()) {
@@ -171,9 +176,13 @@ std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const
     if (result != -EAGAIN && result != -EOPNOTSUPP) return result;
     op.tried = true;
   }
-  fiber& self = *w.current.get();
-  io_request request(op, self);
-  use_of use(*this, backend, op);
+  return submit_and_wait(w, op, why, until);
+}
+
+std::int32_t open_descriptor::submit_and_wait(worker& w, platform::io_operation& op, const wait_reason& why,
+                                              time_point until) {
+  io_request request(op, *w.current.get());
+  use_of use(*this, *w.io.backend(), op);
   if (!use.begin()) return -EBADF;
   w.sched.io_begun();
   waiter node;
@@ -185,11 +194,19 @@ std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const
   if (op.result != -ECANCELED) return op.result;
   if (ended == wait_result::timed_out) return -ETIMEDOUT;
   if (ended == wait_result::cancelled) check_cancelled();
-  return -EBADF;  // by close(); or by a cancellation whose scope has been left, which can't be
+  return is_open() ? -ERESTART : -EBADF;
 }
 
+// Shielded: what it has transferred counts, and a cancelled call would drop it.
 std::int32_t open_descriptor::perform_on_thread_of_pool(platform::io_operation& op) {
-  return blocking([this, &op] { return with_fd([&op](int) { return platform::carry_out(op); }); });
+  const shield until_it_is_done;
+  try {
+    return blocking([this, &op] { return with_fd([&op](int) { return platform::carry_out(op); }); });
+  } catch (const std::system_error& e) {
+    return -e.code().value();
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
 }
 
 // Plain threads ----------------------------------------------------------------------------------------

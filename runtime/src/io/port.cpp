@@ -47,6 +47,7 @@ bool io_port::turn(platform::io_backend& b, std::size_t limit) noexcept {
 }
 
 bool io_port::turn(std::size_t limit) noexcept {
+  turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   return turn(*backend(), limit);
 }
 

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <ramie/options.hpp>
 #include <ramie/platform/atomic.hpp>
@@ -61,6 +63,11 @@ class io_port {
   void wake_if_asleep() noexcept {
     sleeper_.wake_if_asleep([this] { backend()->wake(); });
   }
+  // Whether the owner has looked after them since this was last asked. The monitor.
+  [[nodiscard]] bool was_tended() noexcept {
+    const auto now = turns_.load(std::memory_order_relaxed);
+    return std::exchange(turns_seen_, now) != now;
+  }
   // For an owner that is held up. True: operations are under way.
   bool help() noexcept;
   [[nodiscard]] std::size_t under_way() const noexcept {
@@ -76,6 +83,8 @@ class io_port {
   std::unique_ptr<platform::io_backend> owned_;
   platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
   io_sleeper sleeper_;
+  platform::atomic<std::uint64_t> turns_{0};  // of the owner
+  std::uint64_t turns_seen_ = 0;              // by the monitor
 };
 
 }  // namespace ramie::detail

@@ -26,10 +26,10 @@ class io_request final : public waitable {
     return state_.load(std::memory_order_acquire) == is_done;  // pairs with the exchange in complete
   }
 
-  // Whoever was handed its operation, once.
+  // Whoever was handed its operation, once: with the result.
   void complete() noexcept {
     fiber& f = *who_;
-    const auto ticket = state_.exchange(is_done, std::memory_order_release);  // with the result
+    const auto ticket = state_.exchange(is_done, std::memory_order_acq_rel);
     if (ticket != idle) fiber_wake(f, ticket);
   }
 
@@ -37,8 +37,8 @@ class io_request final : public waitable {
   // False: it is done.
   bool publish(waiter& node) override {
     std::uint64_t before = idle;
-    // Acquire, if it fails: pairs with the exchange in complete, as in done.
-    return state_.compare_exchange_strong(before, node.ticket, std::memory_order_relaxed, std::memory_order_acquire);
+    // Pairs with the exchange in complete: whoever finds the ticket finds the frame that goes with it; and as in done.
+    return state_.compare_exchange_strong(before, node.ticket, std::memory_order_release, std::memory_order_acquire);
   }
   void unpublish(waiter& node) noexcept override {
     std::uint64_t before = node.ticket;

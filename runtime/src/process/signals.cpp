@@ -141,8 +141,8 @@ class signal_table {
 };
 
 void must_be_awaitable(int number) {
-  for (const int never : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    if (number == never) throw usage_error("ramie: signal " + std::to_string(number) + " can't be waited for.");
+  for (const int hopeless : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    if (number == hopeless) throw usage_error("ramie: signal " + std::to_string(number) + " can't be waited for.");
   }
   if (number < 1 || number > last_signal) throw usage_error("ramie: " + std::to_string(number) + " is no signal.");
 }

@@ -42,13 +42,33 @@ void monitor::stop() noexcept {
 void monitor::run() noexcept {
   unsigned quiet_ticks = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
-    const auto interval = helps_ ? io_help_interval : monitor_interval;
-    (void)parker_.park_until(std::chrono::steady_clock::now() + interval);
+    wait_for_tick();
     quiet_ticks = tick() ? 0 : quiet_ticks + 1;
     if (quiet_ticks < quiet_ticks_before_monitor_sleeps) continue;
     if (!sleep_until_needed()) return;
     quiet_ticks = 0;
   }
+}
+
+// Meanwhile it helps whoever needs that, at shorter intervals.
+void monitor::wait_for_tick() noexcept {
+  using clock = std::chrono::steady_clock;
+  const auto due = clock::now() + monitor_interval;
+  while (helps_ && !stopping_.load(std::memory_order_acquire) && clock::now() + io_help_interval < due) {
+    (void)parker_.park_until(clock::now() + io_help_interval);
+    helps_ = help_untended();
+  }
+  (void)parker_.park_until(due);
+}
+
+// Workers that run fibers and do not come to their operations.
+bool monitor::help_untended() noexcept {
+  bool any = false;
+  for (const auto& w : sched_.workers) {
+    const bool tended = w->io.was_tended() || w->state.load(std::memory_order_relaxed) != worker_state::active;
+    if (!tended && w->io.help()) any = true;
+  }
+  return any;
 }
 
 monitor::sight monitor::look() const noexcept {
@@ -75,6 +95,7 @@ bool monitor::tick() noexcept {
   const sight seen = look();
   const auto pressure = sched_.pressure();
   sample(pressure);
+  helps_ = help_untended();
   const bool stuck = mark_stalled_workers();
   decide(stuck, seen.queued, pressure);
   return seen.worth_watching() || owes_report_;
@@ -98,7 +119,7 @@ void monitor::sample(std::int64_t pressure) noexcept {
 // A worker that is active and has polled nothing since the last look is stalled until it polls again.
 bool monitor::mark_stalled_workers() noexcept {
   bool any = false;
-  owes_report_ = helps_ = false;
+  owes_report_ = false;
   for (auto& w : sched_.workers) {
     const auto polls = w->count.polls.get();
     const bool moved = polls != w->polls_at_last_look;
@@ -108,7 +129,6 @@ bool monitor::mark_stalled_workers() noexcept {
       continue;
     }
     any = true;
-    if (w->io.help()) helps_ = true;
     if (sched_.reports_stalls && watch_stall(*w)) owes_report_ = true;
     if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
       sched_.stalled.fetch_add(1, std::memory_order_acq_rel);

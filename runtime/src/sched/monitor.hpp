@@ -11,8 +11,8 @@
 //       3. load counts: monitor_asleep?        3. look: is anything queued and anybody active?
 //          clear it and wake the monitor          then clear the mark and go on ticking
 //
-// The same goes for operations under way of a worker that is active: it looks after them if that worker is held up
-// (io/port.hpp), at shorter intervals.
+// The same goes for operations under way of a worker that is active: it looks after them if that worker does not
+// (io/port.hpp), and then at shorter intervals.
 //
 // If stalls are reported, it also names the fiber that has held its worker for ten looks, once for each stall, and does
 // not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
@@ -52,6 +52,8 @@ class monitor {
     [[nodiscard]] bool worth_watching() const noexcept { return (active && queued) || active_with_io; }
   };
   [[nodiscard]] sight look() const noexcept;
+  void wait_for_tick() noexcept;
+  [[nodiscard]] bool help_untended() noexcept;  // true: somebody needed it
   void run() noexcept;
   [[nodiscard]] bool tick() noexcept;  // false: there was nothing to watch
   void sample(std::int64_t pressure) noexcept;
@@ -66,7 +68,7 @@ class monitor {
   platform::thread thread_;  // started by the first wake, under start_mutex_
   platform::mutex start_mutex_;
   bool started_ = false;
-  bool helps_ = false;        // a worker that is held up has operations under way
+  bool helps_ = false;        // a worker did not come to its operations
   bool owes_report_ = false;  // a stall has begun that will have to be reported if it lasts
 
   using count = platform::owned<std::uint64_t>;

@@ -137,6 +137,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
   for (;;) {
     if (w.attention.load(std::memory_order_acquire) != 0 && attend(w)) return nullptr;
     look_at_the_time(w);
+    if (chaotic && w.io.busy()) (void)w.io.turn(io_port::most_a_turn);  // it has no ticks
     fiber* f = chaotic ? next_in_chaos(w) : next_local(w);
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
@@ -185,7 +186,7 @@ void scheduler::found_work(worker& w) noexcept {
   if (w.state.load(std::memory_order_relaxed) != worker_state::active) {
     w.state.store(worker_state::active, std::memory_order_relaxed);
     platform::light_fence();  // pairs with the monitor's heavy fence: active, then is it asleep?
-    const bool leaves_some = !w.ring.empty() || !injection.empty();
+    const bool leaves_some = !w.ring.empty() || !injection.empty() || w.io.busy();
     if (leaves_some && idle.look().monitor_asleep() && idle.clear_monitor_asleep()) watcher.wake();
   }
 }

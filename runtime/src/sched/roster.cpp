@@ -162,6 +162,18 @@ bool scheduler::start_thread(std::uint32_t index) noexcept {
   }
 }
 
+int scheduler::prepare_io(worker& w, platform::time_point until) noexcept {
+  try {
+    if (!w.io.is_open()) open_port(w);
+    if (until != timekeeper::never) deadlines.prepare();  // after it has begun there is no way back
+    return 0;
+  } catch (const std::system_error& e) {
+    return e.code().value() == EAGAIN ? -ENOMEM : -e.code().value();  // no thread: nothing that comes by waiting
+  } catch (const std::bad_alloc&) {
+    return -ENOMEM;
+  }
+}
+
 void scheduler::open_port(worker& w) {
   w.io.open(io);
   if (!elastic && !io_watched.exchange(true, std::memory_order_relaxed)) idle.set_monitor_asleep();

@@ -115,7 +115,8 @@ class scheduler {
   void drain(worker& w) noexcept;
   std::uint32_t forgive(worker& w) noexcept;
   void ensure_a_worker();  // throws std::system_error
-  void open_port(worker& w);  // the caller's own; throws std::system_error, std::bad_alloc
+  // Before an operation of a fiber on `w`: 0, or -errno, if the machine refuses what it needs.
+  [[nodiscard]] int prepare_io(worker& w, platform::time_point until) noexcept;
   // An operation is under way: if this worker is held up, the monitor sees to it.
   void io_begun() noexcept {
     platform::light_fence();
@@ -185,6 +186,7 @@ class scheduler {
 
   void signal_slowly(worker* by, idle_set::snapshot seen) noexcept;
   void rest(worker& w, platform::time_point until, io_port::batch& done) noexcept;
+  void open_port(worker& w);
   void look_at_the_time(worker& w) noexcept;
   void look_at_the_time(worker& w, platform::time_point now) noexcept;
   [[nodiscard]] fiber* take_from_injection(worker& w) noexcept;

@@ -5,7 +5,7 @@
 //   submit(op)     The operation, and the memory that it names, belong to the backend from here until it is handed out.
 //                  The kernel may hear of it only at the next flush, poll or wait.
 //   cancel(op)     Asks for its end. It is handed out all the same, once: with -ECANCELED, or with what came first. Does
-//                  nothing if it has been handed out, but it must still be there.
+//                  nothing if it has been handed out, but it must still be there. Whoever sleeps in wait() sees to it.
 //   flush()        What was submitted goes to the kernel.
 //   poll(out)      Hands out what is complete, as many as `out` has room for. Flushes. Never waits.
 //   wait(out, t)   The same, but if there is nothing it sleeps: until there is, until wake(), or until t.
@@ -74,7 +74,7 @@ class io_backend {
 
   virtual ~io_backend() = default;  // no operation is under way
   [[nodiscard]] virtual io_mechanism mechanism() const noexcept = 0;
-  // Whether descriptors must be O_NONBLOCK; else they must not be.
+  // Whether descriptors must be O_NONBLOCK; else they had better not be.
   [[nodiscard]] virtual bool wants_non_blocking() const noexcept = 0;
   virtual void submit(io_operation& op) noexcept = 0;
   virtual void cancel(io_operation& op) noexcept = 0;

@@ -25,6 +25,8 @@
 
 namespace ramie::detail {
 
+class worker;
+
 // One operation under way, as its descriptor sees it.
 class io_use {
  public:
@@ -52,8 +54,8 @@ class open_descriptor {
   // Returns what the system call would have: a count, a descriptor, poll events; or -errno. Never -EAGAIN, -EINTR. Of
   // its own it returns -EBADF (closed, before or meanwhile) and -ETIMEDOUT (`until` has come; if it had come before, it
   // is still tried once). What the mechanism can't do without blocking is done on a thread of the blocking pool.
-  // A cancellation point on every call: throws `cancelled`, with nothing transferred; and std::system_error or
-  // std::bad_alloc if the machine can't even begin it.
+  // What the machine refuses to begin with is returned, too: -EMFILE, -ENOMEM, -EPERM …
+  // A cancellation point on every call: throws `cancelled`, with nothing transferred, and nothing else.
   [[nodiscard]] std::int32_t perform(platform::io_operation& op, const wait_reason& why, time_point until = never);
 
   // f(fd) for a system call that does not wait; returns what it returns, or -EBADF if the descriptor is closed. It is
@@ -90,6 +92,9 @@ class open_descriptor {
   void list(io_use& use) noexcept;
   [[nodiscard]] bool nobody_left() const noexcept;  // it is to be closed now
   [[nodiscard]] std::int32_t perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until);
+  // -ERESTART: it was cancelled, and then nobody was, because the scope had come to its end.
+  [[nodiscard]] std::int32_t submit_and_wait(worker& w, platform::io_operation& op, const wait_reason& why,
+                                             time_point until);
   [[nodiscard]] std::int32_t perform_as_thread(platform::io_operation& op, time_point until);
   [[nodiscard]] std::int32_t perform_on_thread_of_pool(platform::io_operation& op);
   void make_non_blocking() noexcept;
