@@ -163,4 +163,29 @@ TEST_CASE("a detached child that a debugger holds is reaped when that lets go", 
   }
 }
 
+TEST_CASE("a wait for a child that a debugger holds ends by its deadline, or when that lets go",
+          "[conformance][processes]") {
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    findings found;
+    ramie::run(o, [&] {
+      process p = reader().spawn();
+      ramie::pipe_writer tracing;
+      const pid_t tracer = traced_by_another(p.id(), tracing);
+      p.standard_input().close();  // it ends
+      (void)p.standard_output().read_all();
+      std::error_code ec;
+      if (tracer != 0) {
+        (void)p.wait(ec, deadline::after(5ms));
+        found.expect(ec == std::errc::timed_out);
+        tracing.close();
+        found.expect(::waitpid(tracer, nullptr, 0) == tracer);
+      }
+      found.expect(p.wait().success());
+    });
+    CHECK(found.wrong() == "");
+  }
+}
+
 }  // namespace conformance_processes_failing
