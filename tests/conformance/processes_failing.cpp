@@ -123,10 +123,12 @@ pid_t traced_by_another(int id, ramie::pipe_writer& until) {
   if (::pipe(begun) != 0 || ::pipe(end) != 0) return 0;
   const pid_t tracer = ::fork();
   if (tracer == 0) {
-    (void)::close(end[1]);
+    (void)::dup2(begun[1], 1);
+    (void)::dup2(end[0], 0);
+    (void)::close_range(3, ~0u, 0);  // among them the child's input
     char word = ::ptrace(PTRACE_SEIZE, id, nullptr, nullptr) == 0 ? 'y' : 'n';
-    (void)!::write(begun[1], &word, 1);
-    (void)!::read(end[0], &word, 1);
+    (void)!::write(1, &word, 1);
+    (void)!::read(0, &word, 1);
     ::_exit(0);
   }
   char word = 'n';
