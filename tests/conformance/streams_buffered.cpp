@@ -34,6 +34,15 @@ using test::writable;
 static_assert(ramie::reader<buffered_reader> && ramie::writer<buffered_writer>);
 static_assert(!std::is_move_constructible_v<buffered_reader> && !std::is_move_constructible_v<buffered_writer>);
 static_assert(std::is_nothrow_move_constructible_v<basic_buffered_reader<text_source>>);
+// Nothing is referred to that is about to go.
+static_assert(std::is_constructible_v<buffered_reader, text_source&> &&
+              !std::is_constructible_v<buffered_reader, text_source>);
+static_assert(std::is_constructible_v<buffered_reader, ramie::any_reader>);
+static_assert(!std::is_constructible_v<buffered_reader, basic_buffered_reader<text_source>>);
+static_assert(std::is_constructible_v<buffered_writer, text_sink&> &&
+              !std::is_constructible_v<buffered_writer, text_sink>);
+static_assert(std::is_constructible_v<buffered_writer, ramie::any_writer>);
+static_assert(!std::is_constructible_v<buffered_writer, ramie::duplex_end, std::size_t>);
 static_assert(std::input_iterator<ramie::line_range::iterator>);
 
 std::vector<std::string> all_lines(buffered_reader& in) {

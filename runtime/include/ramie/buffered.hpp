@@ -7,6 +7,7 @@
 // Used by one fiber or thread at a time. What may wait is a cancellation point on every call.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include <ramie/detail/byte_buffer.hpp>
@@ -22,6 +24,11 @@
 #include <ramie/stream.hpp>
 #include <ramie/time.hpp>
 #include <ramie/version.hpp>
+
+namespace ramie::inline v0 {
+class buffered_reader;
+class buffered_writer;
+}  // namespace ramie::inline v0
 
 namespace ramie::detail {
 
@@ -31,6 +38,16 @@ struct stream_owner {
   explicit stream_owner(S&& s) : stream(std::make_unique<S>(std::move(s))) {}
   std::unique_ptr<S> stream;
 };
+
+// What would be gone when the buffer in front of it is used.
+template <class T>
+concept temporary = !std::is_lvalue_reference_v<T>;
+template <class R>
+concept temporary_reader =
+    temporary<R> && !std::same_as<R, any_reader> && !std::same_as<R, buffered_reader> && reader<R>;
+template <class W>
+concept temporary_writer =
+    temporary<W> && !std::same_as<W, any_writer> && !std::same_as<W, buffered_writer> && writer<W>;
 
 }  // namespace ramie::detail
 
@@ -49,6 +66,9 @@ class buffered_reader {
 
   // Throws usage_error for no capacity.
   explicit buffered_reader(any_reader from, std::size_t capacity = usual_capacity);
+  // A reader that nobody keeps is for basic_buffered_reader.
+  template <::ramie::detail::temporary_reader R>
+  explicit buffered_reader(R&& from, std::size_t capacity = usual_capacity) = delete;
   buffered_reader(const buffered_reader&) = delete;
   buffered_reader& operator=(const buffered_reader&) = delete;
 
@@ -69,8 +89,8 @@ class buffered_reader {
 
   // Some bytes: what is buffered if there is anything, else of one read, which goes past the buffer if it is larger.
   // 0 is the end of the stream. Throws std::system_error, std::bad_alloc.
-  std::size_t read_some(std::span<std::byte> into, deadline until = {});
-  std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {});
 
   // Fills `into`, or consumes nothing. If the stream ends before: stream_errc::end_of_stream. The buffer grows to the
   // size of `into` for that. Throws std::system_error, std::bad_alloc.
@@ -177,6 +197,10 @@ class buffered_writer {
   // Throws usage_error for no capacity.
   explicit buffered_writer(any_writer to, std::size_t capacity = usual_capacity,
                            source_location where = source_location::current());
+  // A writer that nobody keeps is for basic_buffered_writer.
+  template <::ramie::detail::temporary_writer W>
+  explicit buffered_writer(W&& to, std::size_t capacity = usual_capacity,
+                           source_location where = source_location::current()) = delete;
   ~buffered_writer() {
     if (buffer_.size() != 0) [[unlikely]]
       left_behind();
@@ -193,8 +217,8 @@ class buffered_writer {
   void write(std::string_view text, std::error_code& ec, deadline until = {}) { write(bytes_of(text), ec, until); }
 
   // As every writer does it: takes some, or fails and takes nothing. Throws std::system_error, std::bad_alloc.
-  std::size_t write_some(std::span<const std::byte> data, deadline until = {});
-  std::size_t write_some(std::span<const std::byte> data, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> data, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> data, std::error_code& ec, deadline until = {});
 
   // Writes all that was taken. If it fails, what was not written stays. Throws std::system_error.
   void flush(deadline until = {});

@@ -51,7 +51,8 @@ struct walk_options {
 //   ramie::directory_walk all("/usr/include");
 //   while (auto entry = all.next()) …
 //
-// What changes meanwhile may be seen or not. Used by one fiber or thread at a time.
+// What changes meanwhile may be seen or not. Used by one fiber or thread at a time. What has been moved from can only
+// be destroyed or assigned to.
 class directory_walk {
  public:
   // Nothing is opened yet. Throws std::bad_alloc.
@@ -98,7 +99,8 @@ void rename(const std::filesystem::path& from, const std::filesystem::path& to, 
 enum class existing : std::uint8_t { keep, replace };
 // Copies a file's content and permissions. The copy appears when it is complete; if that fails, or the fiber is
 // cancelled, there is none. If `to` is there it is replaced, or kept: std::errc::file_exists. Cancelled between pieces
-// of 8 MiB. How many bytes it has.
+// of 8 MiB. A symbolic link `from` is followed; one that is `to` is itself what is there, and replaced (write_file
+// follows it). The copy has the permissions, without setuid, setgid and sticky bits. How many bytes it has.
 std::uint64_t copy_file(const std::filesystem::path& from, const std::filesystem::path& to,
                         existing target = existing::keep);
 std::uint64_t copy_file(const std::filesystem::path& from, const std::filesystem::path& to, existing target,

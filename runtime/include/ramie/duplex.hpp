@@ -41,14 +41,14 @@ class duplex_end {
   // Some bytes, at least one, as soon as there are any. 0: the other end is closed or shut for writing, and all has
   // been read; or `into` is empty. A cancellation point: who is cancelled has taken nothing. Throws std::system_error:
   // timed_out, bad_file_descriptor (this end was closed, before or meanwhile); std::bad_alloc if the wait can't begin.
-  std::size_t read_some(std::span<std::byte> into, deadline until = {});
-  std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {});
 
   // Some bytes, at least one, as soon as there is room. A cancellation point: who is cancelled has written nothing.
   // Throws std::system_error: timed_out, broken_pipe (the other end is closed, or this one is shut for writing),
   // bad_file_descriptor (this end was closed, before or meanwhile); std::bad_alloc if the wait can't begin.
-  std::size_t write_some(std::span<const std::byte> from, deadline until = {});
-  std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
 
   // No more will be written: the other end reads what is there, then the end of the stream. Calls that wait to write
   // end with broken_pipe. Not a cancellation point.

@@ -5,10 +5,15 @@
 // and poll a thread of the blocking pool does. Everything else (open, metadata, truncate, rename …) is done by that
 // pool; it takes no deadline, for nothing could cut it short.
 //
+// Deadlines are for what waits: pipes, terminals and the like. A read or write of a regular file, and a sync, that a
+// thread of the pool (epoll, poll) or the calling plain thread has begun goes to its end, deadline or cancellation or
+// not; io_uring can end those that it has not begun.
+//
 // All functions that say "a cancellation point" throw `cancelled`; all may be called by fibers and plain threads. Those
 // that end in std::error_code& report errors of the system there (a deadline: std::errc::timed_out; a file that was
-// closed: std::errc::bad_file_descriptor), the others throw std::system_error. Both throw std::bad_alloc, and
-// std::system_error if the machine can't even begin.
+// closed: std::errc::bad_file_descriptor; a read or write that the machine can't even begin:
+// std::errc::not_enough_memory and the like), the others throw std::system_error. What the pool does throws
+// std::system_error in both forms if there is no thread for it; what returns or copies memory throws std::bad_alloc.
 #pragma once
 
 #include <chrono>
@@ -66,14 +71,16 @@ struct file_metadata {
 // close(), or sync() before.
 //
 // The positional forms (`…_at`), sync, metadata and close may be called by any number of fibers and threads at once.
-// The stream forms share one position, which begins at 0: one user at a time.
+// The stream forms share one position, which begins at 0: one user at a time. The object must not be moved, assigned to
+// or destroyed while somebody uses it: close() is what ends the others' calls. What has been moved from is not open.
 class file {
  public:
   file() noexcept = default;  // not open: every operation is bad_file_descriptor
 
   // Opens. `permissions` are for a file that is created; the process's umask is taken off. A named pipe does not wait
-  // for its other end; to write into one that nobody reads is std::errc::no_such_device_or_address. Never becomes the
-  // controlling terminal; not inherited by child processes. A cancellation point.
+  // for its other end here: its first read waits until somebody writes, or has come and gone; to open one for writing
+  // that nobody reads is std::errc::no_such_device_or_address. Never becomes the controlling terminal; not inherited by
+  // child processes. A cancellation point.
   [[nodiscard]] static file open(const std::filesystem::path& path, open_mode mode = open_mode::read,
                                  std::filesystem::perms permissions = read_write_all);
   [[nodiscard]] static file open(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
@@ -85,25 +92,29 @@ class file {
   [[nodiscard]] static file adopt(int descriptor);
 
   // Reads at that offset: some bytes, at most as many as there is room for; 0 is the end of the file, or no room.
-  // Vectored: fills the buffers in order, 64 of them at most. A cancellation point.
-  std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, deadline until = {});
-  std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, std::error_code& ec, deadline until = {});
-  std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, deadline until = {});
-  std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, std::error_code& ec,
-                      deadline until = {});
+  // Vectored: fills the buffers in order, 64 of them at most, not counting empty ones. A cancellation point.
+  [[nodiscard]] std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, deadline until = {});
+  [[nodiscard]] std::size_t read_at(std::span<std::byte> to, std::uint64_t offset, std::error_code& ec,
+                                    deadline until = {});
+  [[nodiscard]] std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset,
+                                    deadline until = {});
+  [[nodiscard]] std::size_t read_at(std::span<const std::span<std::byte>> to, std::uint64_t offset, std::error_code& ec,
+                                    deadline until = {});
   // Writes at that offset: some of the bytes, and at least one unless there is none. A cancellation point.
-  std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, deadline until = {});
-  std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, std::error_code& ec, deadline until = {});
-  std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, deadline until = {});
-  std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset, std::error_code& ec,
-                       deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::byte> from, std::uint64_t offset, std::error_code& ec,
+                                     deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset,
+                                     deadline until = {});
+  [[nodiscard]] std::size_t write_at(std::span<const std::span<const std::byte>> from, std::uint64_t offset,
+                                     std::error_code& ec, deadline until = {});
 
   // The same at the position, which moves on by what was transferred. Writes of a file opened with `append` go to the
   // end and leave it. Pipes, terminals and the like have no position. A cancellation point.
-  std::size_t read_some(std::span<std::byte> to, deadline until = {});
-  std::size_t read_some(std::span<std::byte> to, std::error_code& ec, deadline until = {});
-  std::size_t write_some(std::span<const std::byte> from, deadline until = {});
-  std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> to, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> to, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
   [[nodiscard]] std::uint64_t position() const noexcept;
   void seek(std::uint64_t position) noexcept;
 
@@ -159,10 +170,12 @@ class file {
 [[nodiscard]] std::vector<std::byte> read_file_bytes(const std::filesystem::path& path, std::error_code& ec);
 
 // Makes `content` the content of the file, all or nothing: whoever reads it, also after a power failure, finds the old
-// content or the new. A new file is written beside it, synced and renamed over it; it gets the permissions of the old
-// one. If that fails (a full disk, say) the old file stays and the new one goes. Symbolic links are followed. What is
-// there and is no regular file (a device, a named pipe) is written into instead.
-// A cancellation point: a fiber that is cancelled while it waits has either replaced the file or left it.
+// content or the new. A new file is written beside it, synced and renamed over it; it belongs to us and gets the
+// permissions of the old one, at no moment more, without setuid, setgid and sticky bits. If that fails (a full disk,
+// say) the old file stays and the new one goes. Only an error of the very last step, the sync of the directory, finds
+// the new file in place: it may not survive a power failure. Symbolic links are followed: what they lead to is
+// replaced. What is there and is no regular file (a device, a named pipe) is written into instead. A cancellation
+// point: a fiber that is cancelled while it waits has either replaced the file or left it.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content, std::error_code& ec);
 inline void write_file(const std::filesystem::path& path, std::string_view content) {

@@ -2,8 +2,8 @@
 // Pipes of the system: between fibers, threads and processes.
 //
 // To write into a pipe that nobody reads is std::errc::broken_pipe, never a signal: with its first pipe or process
-// ramie sets SIGPIPE to be ignored in this process, unless it has a handler. Child processes get it as it was meant to
-// be.
+// ramie sets SIGPIPE to be ignored in this process, unless it has a handler; `signals` (signals.hpp) that wait for it
+// leave it ignored when they go. Child processes get it as it was meant to be.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,8 @@ class open_file;
 namespace ramie::inline v0 {
 
 // The end one reads from. A handle to move about; the destructor closes. Fibers and plain threads, any number at once:
-// each gets other bytes.
+// each gets other bytes. It must not be moved, assigned to or destroyed meanwhile: close() is what ends the others'
+// calls. What has been moved from is not open.
 class pipe_reader {
  public:
   pipe_reader() noexcept = default;  // not open: every operation is bad_file_descriptor
@@ -32,9 +33,9 @@ class pipe_reader {
   [[nodiscard]] static pipe_reader adopt(int descriptor);
 
   // Waits until there is something and reads some of it; 0: every writer is gone, or there was no room. A cancellation
-  // point. Throws std::system_error, or reports it.
-  std::size_t read_some(std::span<std::byte> to, deadline until = {});
-  std::size_t read_some(std::span<std::byte> to, std::error_code& ec, deadline until = {});
+  // point. Throws std::system_error, or reports it, also if the machine can't even begin.
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> to, deadline until = {});
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> to, std::error_code& ec, deadline until = {});
   // All until every writer is gone; with an error, what came before it. A cancellation point, like read_some.
   [[nodiscard]] std::string read_all(deadline until = {});
   [[nodiscard]] std::string read_all(std::error_code& ec, deadline until = {});
@@ -58,8 +59,8 @@ class pipe_writer {
   [[nodiscard]] static pipe_writer adopt(int descriptor);
 
   // Waits until there is room and writes some of the bytes. No reader: std::errc::broken_pipe. A cancellation point.
-  std::size_t write_some(std::span<const std::byte> from, deadline until = {});
-  std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {});
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
   // All of it. Returns how much was written, which is less only with an error. A cancellation point; some of it may
   // have been written then.
   void write_all(std::span<const std::byte> from, deadline until = {});

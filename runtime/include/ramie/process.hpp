@@ -14,6 +14,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
@@ -40,11 +41,13 @@ class exit_status {
  public:
   [[nodiscard]] static exit_status exited(int code) noexcept { return exit_status(code, 0); }
   [[nodiscard]] static exit_status killed(int signal) noexcept { return exit_status(0, signal); }
+  // No success, no code, no signal: what comes with an error_code that says why.
+  [[nodiscard]] static exit_status unknown() noexcept { return exit_status(-1, 0); }
 
   [[nodiscard]] bool success() const noexcept { return code_ == 0 && signal_ == 0; }
   // What it returned, 0 to 255; nothing if a signal ended it.
   [[nodiscard]] std::optional<int> code() const noexcept {
-    return signal_ == 0 ? std::optional<int>(code_) : std::nullopt;
+    return signal_ == 0 && code_ >= 0 ? std::optional<int>(code_) : std::nullopt;
   }
   // The signal that ended it, or nothing.
   [[nodiscard]] std::optional<int> signal() const noexcept {
@@ -57,14 +60,16 @@ class exit_status {
   int code_;
   int signal_;
 };
-// "exit code 1", "signal 9".
+// "exit code 1", "signal 9", "unknown".
 [[nodiscard]] std::string to_string(exit_status status);
 
 // A child process. A handle to move about. Its destructor ends the child: closes the pipes, sends SIGKILL, waits for
 // its end, also in a cancelled fiber, and reaps it; unless it has been waited for or detached. So no child outlives its
 // scope by accident, and none stays a zombie.
 //
-// Any number of fibers and threads may wait for one and send it signals at once.
+// Any number of fibers and threads may wait for one and send it signals at once; it must not be moved or destroyed
+// meanwhile. Errors are thrown as std::system_error, or reported in the error_code, also that the machine can't even
+// begin to wait (std::errc::not_enough_memory). What has been moved from is as default made.
 class process {
  public:
   process() noexcept;  // none: wait and kill are std::errc::no_child_process, the pipes are not open
@@ -81,7 +86,8 @@ class process {
   [[nodiscard]] pipe_reader& standard_error() noexcept;
 
   // Waits for its end and reaps it; later calls say the same again. Close or feed its input first, and read its pipes,
-  // if it might wait for that. A cancellation point: the child goes on.
+  // if it might wait for that. A detached one is std::errc::no_child_process, at once. With an error the second form
+  // returns exit_status::unknown(). A cancellation point: the child goes on.
   exit_status wait(deadline until = {});
   exit_status wait(std::error_code& ec, deadline until = {});
   // Its status if it has ended. Not a cancellation point.
@@ -132,10 +138,13 @@ class stdio {
   int number_;
 };
 
-// What to start, and how. Can be used again; a copy is another one. Used by one fiber or thread at a time. The setters
-// are no cancellation points and throw std::bad_alloc.
+// What to start, and how. Can be used again; a copy is another one. Used by one fiber or thread at a time. What has
+// been moved from can only be destroyed or assigned to. The setters are no cancellation points and throw
+// std::bad_alloc.
 class process_builder {
  public:
+  static constexpr std::size_t usual_output_limit = std::size_t{64} << 20;
+
   // A program with a "/" in it is a path, from the working directory of the child; another name is looked up in PATH,
   // in that of our own environment.
   explicit process_builder(std::filesystem::path program);
@@ -161,6 +170,9 @@ class process_builder {
   process_builder& standard_output(stdio where);
   process_builder& standard_error(stdio where);
 
+  // How much output() reads of each of the two.
+  process_builder& output_limit(std::size_t bytes) noexcept;
+
   // Starts it; what was not said of the standard descriptors is inherited. A program that is not there is
   // std::errc::no_such_file_or_directory, here. A cancellation point; a child that was started nevertheless is ended.
   [[nodiscard]] process spawn() const;
@@ -168,10 +180,13 @@ class process_builder {
 
   // Starts it, reads all that it writes, and waits for its end. What was not said is: no input, output and error read.
   // Ends when it and all who inherited its output are through with that. With a deadline that has come, or a
-  // cancellation, the child is killed. A cancellation point.
+  // cancellation, the child is killed; and so it is if it writes more than the limit, which is
+  // stream_errc::limit_exceeded (stream.hpp). With an error the second form returns what came before it, and
+  // exit_status::unknown(). A cancellation point.
   [[nodiscard]] process_output output(deadline until = {}) const;
   [[nodiscard]] process_output output(std::error_code& ec, deadline until = {}) const;
-  // The same, with something to read for it. It need not read all of it.
+  // The same, with something to read for it. It need not read all of it. Throws usage_error if its standard input was
+  // said to be no pipe.
   [[nodiscard]] process_output output(std::string_view input, deadline until = {}) const;
   [[nodiscard]] process_output output(std::string_view input, std::error_code& ec, deadline until = {}) const;
 

@@ -31,6 +31,9 @@ namespace ramie::detail {
 class shutdown_core;
 struct guarded_work;
 
+template <class F>
+concept shutdown_action = std::invocable<std::add_lvalue_reference_t<std::decay_t<F>>>;
+
 // Something to be called when shutdown is requested. Listed in the core from its registration until it is called or
 // gone.
 class shutdown_hook {
@@ -118,9 +121,8 @@ class shutdown_token {
   // before. While it is registered, that is: the destructor of what is returned takes it back, or waits for its end if
   // somebody else is just calling it. f must not throw, which ends the program, and must not wait: it closes a listener
   // or a channel, so that the fiber that waits there goes on. Throws what moving f throws.
-  template <class F>
-  requires std::invocable < std::decay_t<F>
-  & > [[nodiscard]] auto closes(F&& f) const -> shutdown_callback<std::decay_t<F>> {
+  template <::ramie::detail::shutdown_action F>
+  [[nodiscard]] auto closes(F&& f) const -> shutdown_callback<std::decay_t<F>> {
     return shutdown_callback<std::decay_t<F>>(core_, std::forward<F>(f));
   }
 

@@ -6,7 +6,8 @@
 //
 // While an object for a signal lives, that signal does nothing but tell those who wait: its default action, and a
 // handler that was there before, are out of force. When the last object goes, what was there before is back, unless the
-// program has meanwhile installed something else.
+// program has meanwhile installed something else. The default action of SIGPIPE, however, does not come back if there
+// are pipes of ramie's, or were (pipe.hpp).
 #pragma once
 
 #include <cstdint>
@@ -39,8 +40,8 @@ class signals {
   signals& operator=(const signals&) = delete;
 
   // Waits for one of the signals and returns its number. Any number of fibers and threads may wait: each signal goes to
-  // one of them. A cancellation point: no signal is lost by it. A deadline that has come is std::errc::timed_out; the
-  // second form returns 0 with an error.
+  // one of them. A cancellation point: no signal is lost by it. A deadline that has come is std::errc::timed_out; that
+  // the machine can't even begin to wait is an error, too. The second form returns 0 with an error.
   int wait(deadline until = {});
   int wait(std::error_code& ec, deadline until = {});
 

@@ -78,10 +78,10 @@ class any_reader {
           return static_cast<std::remove_reference_t<R>*>(object)->read_some(into, ec, until);
         }) {}
 
-  std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {}) const {
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {}) const {
     return read_(object_, into, ec, until);
   }
-  std::size_t read_some(std::span<std::byte> into, deadline until = {}) const;
+  [[nodiscard]] std::size_t read_some(std::span<std::byte> into, deadline until = {}) const;
 
  private:
   void* object_;
@@ -99,10 +99,11 @@ class any_writer {
           return static_cast<std::remove_reference_t<W>*>(object)->write_some(from, ec, until);
         }) {}
 
-  std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {}) const {
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec,
+                                       deadline until = {}) const {
     return write_(object_, from, ec, until);
   }
-  std::size_t write_some(std::span<const std::byte> from, deadline until = {}) const;
+  [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {}) const;
 
  private:
   void* object_;

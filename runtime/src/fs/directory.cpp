@@ -45,8 +45,7 @@ std::int64_t begin_copy(const std::filesystem::path& from, const std::filesystem
   if (result == 0 && !S_ISREG(about.st_mode)) result = -EINVAL;
   struct stat there;
   if (result == 0 && must_be_new && ::lstat(to.c_str(), &there) == 0) result = -EEXIST;  // before all the work
-  if (result == 0) result = copy.create(to);
-  if (result == 0) result = outcome_of([&] { return ::fchmod(copy.descriptor(), about.st_mode & 07777); });
+  if (result == 0) result = copy.create_like(to, about.st_mode);
   return result;
 }
 
@@ -170,16 +169,24 @@ temporary_directory::temporary_directory(const fs::path& parent, std::string_vie
 temporary_directory::~temporary_directory() {
   if (path_.empty()) return;
   const shield to_the_end;
-  std::error_code ec;
+  const auto remove_it = [this]() noexcept {
+    try {
+      std::error_code ec;
+      (void)fs::remove_all(path_, ec);
+    } catch (...) {
+      // No memory: it stays.
+    }
+  };
   try {
-    blocking([&] { (void)fs::remove_all(path_, ec); });
+    blocking(remove_it);
   } catch (...) {
-    (void)fs::remove_all(path_, ec);  // no thread to be had
+    remove_it();  // no thread to be had
   }
 }
 
 temporary_directory& temporary_directory::operator=(temporary_directory&& other) noexcept {
-  temporary_directory old(std::move(*this));
+  if (this == &other) return *this;
+  const temporary_directory old(std::move(*this));
   path_ = std::exchange(other.path_, {});
   return *this;
 }

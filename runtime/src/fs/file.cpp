@@ -6,7 +6,10 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+
+#include <ramie/cancel.hpp>
 
 #include "open_file.hpp"
 #include "system.hpp"
@@ -40,7 +43,7 @@ open_file::kind kind_of(int fd) noexcept {
   switch (about.st_mode & S_IFMT) {
     case S_IFREG:
     case S_IFBLK: return open_file::kind::positioned;
-    case S_IFIFO:
+    case S_IFIFO: return open_file::kind::named_pipe;
     case S_IFSOCK: return open_file::kind::stream;
     default: return open_file::kind::device;
   }
@@ -69,16 +72,20 @@ std::int64_t open_at_once(const char* path, int flags, mode_t permissions) noexc
 // f(fd) on a thread of the pool, for a file that may be closed or none.
 template <class F>
 std::int64_t on_pool_with(open_file* file, F f) {
-  if (file == nullptr) return -EBADF;
+  if (file == nullptr) {
+    check_cancelled();
+    return -EBADF;
+  }
   const auto call = [&](int fd) { return static_cast<int>(outcome_of([&] { return f(fd); })); };
   return blocking([&] { return file->descriptor().with_fd(call); });
 }
 
 // What close() has to tell comes with each of a file's descriptors; ours is closed by whoever lets go of it last.
+// -errno.
 int close_a_copy(int fd) noexcept {
   const auto copy = outcome_of([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, 0); });
   if (copy < 0) return 0;  // none left: then nobody is told
-  return ::close(static_cast<int>(copy)) == 0 || errno == EINTR ? 0 : -1;
+  return static_cast<int>(close_once(static_cast<int>(copy)));
 }
 
 }  // namespace
@@ -99,15 +106,25 @@ file_metadata metadata_from(const struct stat& from) noexcept {
   return m;
 }
 
+namespace {
+
+std::atomic<bool> sigpipe_unwanted{false};
+
+}  // namespace
+
 void ignore_sigpipe() noexcept {
-  static const bool done = [] {
-    struct sigaction now {};
-    if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return false;
-    if (now.sa_handler != SIG_DFL) return false;
-    now.sa_handler = SIG_IGN;
-    return ::sigaction(SIGPIPE, &now, nullptr) == 0;
-  }();
-  (void)done;
+  static std::atomic<bool> ignored{false};  // with a handler there, it is looked at again: the handler may go
+  if (ignored.load(std::memory_order_relaxed)) return;
+  sigpipe_unwanted.store(true);  // before the look at the handler: one that is given up after it finds this
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return;
+  if (now.sa_handler != SIG_DFL) return;
+  now.sa_handler = SIG_IGN;
+  if (::sigaction(SIGPIPE, &now, nullptr) == 0) ignored.store(true, std::memory_order_relaxed);
+}
+
+bool sigpipe_is_unwanted() noexcept {
+  return sigpipe_unwanted.load();
 }
 
 }  // namespace ramie::detail
@@ -227,14 +244,13 @@ std::size_t file::write_all(std::span<const std::byte> from, std::error_code& ec
 std::size_t file::append(std::span<const std::byte> from, std::error_code& ec) {
   constexpr std::size_t most_at_once = std::size_t{1} << 30;
   std::size_t done = 0;
-  ec.clear();
-  while (done < from.size() && !ec) {
+  do {
     const auto rest = from.subspan(done).first(std::min(from.size() - done, most_at_once));
     const iovec one{const_cast<std::byte*>(rest.data()), rest.size()};
     const auto result = detail::on_pool_with(it_.get(), [&](int fd) { return ::pwritev2(fd, &one, 1, 0, RWF_APPEND); });
-    ec = error_of(result != 0 ? result : -EIO);
+    ec = error_of(result != 0 || rest.empty() ? result : -EIO);
     if (!ec) done += static_cast<std::size_t>(result);
-  }
+  } while (done < from.size() && !ec);
   return done;
 }
 void file::append(std::span<const std::byte> from) {
@@ -282,12 +298,12 @@ std::uint64_t file::size() const {
 
 void file::close(std::error_code& ec) {
   ec.clear();
-  if (!is_open()) return;
+  if (!is_open()) return check_cancelled();
   const struct closing {
     open_file& it;
     ~closing() { it.descriptor().close(); }
   } in_any_case{*it_};
-  ec = error_of(detail::on_pool_with(it_.get(), [](int fd) { return detail::close_a_copy(fd); }));
+  ec = error_of(blocking([&] { return it_->descriptor().with_fd(detail::close_a_copy); }));
   if (ec == std::errc::bad_file_descriptor) ec.clear();  // somebody was faster
 }
 void file::close() {

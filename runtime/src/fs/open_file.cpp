@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "open_file.hpp"
 
+#include <poll.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,9 @@
 #include <limits>
 #include <vector>
 
+#include <ramie/cancel.hpp>
+
+#include "pieces.hpp"
 #include "system.hpp"
 
 namespace ramie::detail {
@@ -25,10 +28,8 @@ const wait_reason waits_for_write{"file, write"};
 const wait_reason waits_for_write_at{"file, write at an offset"};
 const wait_reason waits_for_vector_read{"file, read into several buffers"};
 const wait_reason waits_for_vector_write{"file, write from several buffers"};
+const wait_reason waits_for_writer{"file, somebody who writes"};
 const wait_reason waits_for_sync{"file, sync"};
-
-constexpr std::size_t most_at_once = 0x7ffff000;  // of one system call
-constexpr std::size_t most_vectors = 64;
 
 io_operation operation(io_code code, const void* memory, std::size_t count, std::int64_t offset) noexcept {
   io_operation op;
@@ -39,21 +40,16 @@ io_operation operation(io_code code, const void* memory, std::size_t count, std:
   return op;
 }
 
+// Where there is no position. Nothing to transfer is nothing to wait for, as io_uring would with an empty pipe.
+io_operation operation(io_code code, const void* memory, std::size_t count) noexcept {
+  return operation(count == 0 ? io_code::nothing : code, memory, count, -1);
+}
+
 // An offset that the system can tell, or less than 0.
 std::int64_t checked(std::uint64_t offset) noexcept {
   return offset <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
              ? static_cast<std::int64_t>(offset)
              : -1;
-}
-
-// The system's form of the first buffers.
-template <class Buffers>
-std::size_t vectors_of(const Buffers& buffers, std::array<iovec, most_vectors>& into) noexcept {
-  const std::size_t count = std::min(buffers.size(), most_vectors);
-  for (std::size_t i = 0; i < count; ++i) {
-    into[i] = {const_cast<std::byte*>(static_cast<const std::byte*>(buffers[i].data())), buffers[i].size()};
-  }
-  return count;
 }
 
 }  // namespace
@@ -64,54 +60,76 @@ std::shared_ptr<open_file> open_file::adopt(int fd, kind what, bool appends) {
 }
 
 std::int32_t open_file::perform(open_file* f, io_operation& op, const wait_reason& why, deadline until) {
-  return f == nullptr ? -EBADF : f->descriptor_->perform(op, why, until.when());
+  return f == nullptr ? refuse(-EBADF) : f->descriptor_->perform(op, why, until.when());
+}
+
+std::int32_t open_file::refuse(std::int32_t error) {
+  check_cancelled();
+  return error;
+}
+
+std::int32_t open_file::refusal(const open_file* f, std::uint64_t offset) noexcept {
+  if (f == nullptr) return -EBADF;
+  if (!f->has_offsets()) return -ESPIPE;
+  return checked(offset) < 0 ? -EINVAL : 0;
 }
 
 std::int32_t open_file::read_at(open_file* f, std::span<std::byte> to, std::uint64_t offset, deadline until) {
-  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
-  if (checked(offset) < 0) return -EINVAL;
+  if (const auto error = refusal(f, offset); error < 0) return refuse(error);
   auto op = operation(io_code::read, to.data(), to.size(), checked(offset));
   return perform(f, op, waits_for_read_at, until);
 }
 
 std::int32_t open_file::write_at(open_file* f, std::span<const std::byte> from, std::uint64_t offset, deadline until) {
-  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
-  if (checked(offset) < 0) return -EINVAL;
+  if (const auto error = refusal(f, offset); error < 0) return refuse(error);
   auto op = operation(io_code::write, from.data(), from.size(), checked(offset));
   return perform(f, op, waits_for_write_at, until);
 }
 
 std::int32_t open_file::read_at(open_file* f, std::span<const std::span<std::byte>> to, std::uint64_t offset,
                                 deadline until) {
-  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
-  if (checked(offset) < 0) return -EINVAL;
-  std::array<iovec, most_vectors> vectors;
-  auto op = operation(io_code::read_vector, vectors.data(), vectors_of(to, vectors), checked(offset));
+  if (const auto error = refusal(f, offset); error < 0) return refuse(error);
+  std::array<iovec, pieces_at_once> vectors;
+  auto op = operation(io_code::read_vector, vectors.data(), list_pieces(to, 0, vectors), checked(offset));
   return perform(f, op, waits_for_vector_read, until);
 }
 
 std::int32_t open_file::write_at(open_file* f, std::span<const std::span<const std::byte>> from, std::uint64_t offset,
                                  deadline until) {
-  if (f != nullptr && f->kind_ == kind::stream) return -ESPIPE;
-  if (checked(offset) < 0) return -EINVAL;
-  std::array<iovec, most_vectors> vectors;
-  auto op = operation(io_code::write_vector, vectors.data(), vectors_of(from, vectors), checked(offset));
+  if (const auto error = refusal(f, offset); error < 0) return refuse(error);
+  std::array<iovec, pieces_at_once> vectors;
+  auto op = operation(io_code::write_vector, vectors.data(), list_pieces(from, 0, vectors), checked(offset));
   return perform(f, op, waits_for_vector_write, until);
 }
 
 std::int32_t open_file::read_some(open_file* f, std::span<std::byte> to, deadline until) {
   const bool positioned = f != nullptr && f->has_position();
-  if (positioned && checked(f->position) < 0) return -EINVAL;
-  auto op = operation(io_code::read, to.data(), to.size(), positioned ? checked(f->position) : -1);
+  if (positioned && checked(f->position) < 0) return refuse(-EINVAL);
+  if (f != nullptr && f->awaits_writer_ && !to.empty()) {
+    if (const auto result = await_writer(f, until); result < 0) return result;
+  }
+  auto op = positioned ? operation(io_code::read, to.data(), to.size(), checked(f->position))
+                       : operation(io_code::read, to.data(), to.size());
   const auto result = perform(f, op, waits_for_read, until);
   if (positioned && result > 0) f->position += static_cast<std::uint64_t>(result);
   return result;
 }
 
+// Until then the system reports nothing; afterwards bytes, or that the writer has gone again.
+std::int32_t open_file::await_writer(open_file* f, deadline until) {
+  io_operation op;
+  op.code = io_code::ready;
+  op.flags = POLLIN;
+  const auto result = perform(f, op, waits_for_writer, until);
+  if (result >= 0) f->awaits_writer_ = false;
+  return result;
+}
+
 std::int32_t open_file::write_some(open_file* f, std::span<const std::byte> from, deadline until) {
   const bool positioned = f != nullptr && f->has_position();
-  if (positioned && checked(f->position) < 0) return -EINVAL;
-  auto op = operation(io_code::write, from.data(), from.size(), positioned ? checked(f->position) : -1);
+  if (positioned && checked(f->position) < 0) return refuse(-EINVAL);
+  auto op = positioned ? operation(io_code::write, from.data(), from.size(), checked(f->position))
+                       : operation(io_code::write, from.data(), from.size());
   const auto result = perform(f, op, waits_for_write, until);
   if (positioned && !f->appends_ && result > 0) f->position += static_cast<std::uint64_t>(result);
   return result;
@@ -126,15 +144,12 @@ std::int32_t open_file::sync(open_file* f, bool data_only, deadline until) {
 
 std::size_t open_file::write_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until) {
   std::size_t done = 0;
-  ec.clear();
-  while (done < from.size()) {
+  do {
     const auto result = write_some(f, from.subspan(done), until);
-    if (result <= 0) {
-      ec = error_of(result < 0 ? result : -EIO);  // nothing, and no reason: not to be tried for ever
-      break;
-    }
-    done += static_cast<std::size_t>(result);
-  }
+    // Nothing, and no reason: not to be tried for ever.
+    ec = error_of(result != 0 || from.empty() ? result : -EIO);
+    if (!ec) done += static_cast<std::size_t>(result);
+  } while (done < from.size() && !ec);
   return done;
 }
 

@@ -24,11 +24,12 @@ class open_file {
     positioned,  // a regular file, a block device
     device,      // read and written as it comes, or at an offset if it likes
     stream,      // has no offsets at all
+    named_pipe,  // neither; its first read waits until somebody has opened it to write
   };
   using time_point = open_descriptor::time_point;
 
   open_file(descriptor_ref descriptor, kind what, bool appends) noexcept
-      : descriptor_(std::move(descriptor)), kind_(what), appends_(appends) {}
+      : descriptor_(std::move(descriptor)), kind_(what), appends_(appends), awaits_writer_(what == kind::named_pipe) {}
 
   // Takes over the descriptor, whatever happens.
   [[nodiscard]] static std::shared_ptr<open_file> adopt(int fd, kind what, bool appends = false);
@@ -53,17 +54,25 @@ class open_file {
 
   [[nodiscard]] open_descriptor& descriptor() noexcept { return *descriptor_; }
   [[nodiscard]] bool has_position() const noexcept { return kind_ == kind::positioned; }
+  [[nodiscard]] bool has_offsets() const noexcept { return kind_ == kind::positioned || kind_ == kind::device; }
   std::uint64_t position = 0;  // one user at a time
 
  private:
   [[nodiscard]] static std::int32_t perform(open_file* f, platform::io_operation& op, const wait_reason& why,
                                             deadline until);
+  // 0, or -errno: there are no such offsets, or no file.
+  [[nodiscard]] static std::int32_t refusal(const open_file* f, std::uint64_t offset) noexcept;
+  // For what is refused, or a null file: the error. A cancellation point, too.
+  [[nodiscard]] static std::int32_t refuse(std::int32_t error);
+  // 0, or -errno. Without a writer a read would find the end.
+  [[nodiscard]] static std::int32_t await_writer(open_file* f, deadline until);
   // What is probably left, to begin with: 0 if nobody knows.
   [[nodiscard]] std::size_t rest() noexcept;
 
   descriptor_ref descriptor_;
   const kind kind_;
   const bool appends_;
+  bool awaits_writer_;  // one user at a time, as the position
 };
 
 }  // namespace ramie::detail

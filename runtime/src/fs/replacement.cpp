@@ -56,10 +56,7 @@ std::int64_t write_fully(int fd, std::span<const std::byte> content) noexcept {
 std::int64_t replace_content(const std::filesystem::path& target, std::span<const std::byte> content,
                              const struct stat* before) {
   replacement fresh;
-  auto result = fresh.create(target);
-  if (result >= 0 && before != nullptr) {
-    result = outcome_of([&] { return ::fchmod(fresh.descriptor(), before->st_mode & 07777); });
-  }
+  auto result = before != nullptr ? fresh.create_like(target, before->st_mode) : fresh.create(target, 0666);
   if (result >= 0) result = write_fully(fresh.descriptor(), content);
   if (result >= 0) result = fresh.take_place(false);
   return result;
@@ -84,16 +81,22 @@ replacement::~replacement() {
   if (!own_.empty()) (void)::unlink(own_.c_str());
 }
 
-std::int64_t replacement::create(const std::filesystem::path& target) {
+std::int64_t replacement::create(const std::filesystem::path& target, mode_t permissions) {
   if (!target.has_filename()) return -ENOENT;
   auto own = target;
   own.replace_filename(name_beside(target));
   target_ = target;
-  const auto fd = outcome_of([&] { return ::open(own.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  const auto fd = outcome_of([&] { return ::open(own.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, permissions); });
   if (fd < 0) return fd;
   fd_ = unique_fd(static_cast<int>(fd));
   own_ = std::move(own);
   return 0;
+}
+
+std::int64_t replacement::create_like(const std::filesystem::path& target, mode_t other) {
+  const mode_t permissions = other & 0777;
+  const auto result = create(target, permissions);
+  return result < 0 ? result : outcome_of([&] { return ::fchmod(descriptor(), permissions); });
 }
 
 std::int64_t replacement::move_over(bool must_be_new) noexcept {
@@ -109,7 +112,7 @@ std::int64_t replacement::move_over(bool must_be_new) noexcept {
 std::int64_t replacement::take_place(bool must_be_new) {
   auto result = outcome_of([&] { return ::fsync(fd_.get()); });
   if (result == -EINVAL) result = 0;
-  if (result >= 0) result = outcome_of([&] { return ::close(fd_.release()); });
+  if (result >= 0) result = close_once(fd_.release());
   if (result < 0) return result;
   result = move_over(must_be_new);
   if (result < 0) return result;

@@ -20,7 +20,11 @@ class replacement {
   replacement(const replacement&) = delete;
   replacement& operator=(const replacement&) = delete;
 
-  [[nodiscard]] std::int64_t create(const std::filesystem::path& target);
+  // With no more than these permissions from the beginning, for it may be opened by whoever they let; the umask is
+  // taken off.
+  [[nodiscard]] std::int64_t create(const std::filesystem::path& target, mode_t permissions);
+  // With exactly these, but nothing of setuid and the like: it may belong to another user than the one that had it.
+  [[nodiscard]] std::int64_t create_like(const std::filesystem::path& target, mode_t other);
   [[nodiscard]] int descriptor() const noexcept { return fd_.get(); }
   // What it holds is safe on the disk first. must_be_new: -EEXIST if there is something in that place.
   [[nodiscard]] std::int64_t take_place(bool must_be_new);

@@ -55,6 +55,11 @@ template <class F>
   return blocking([&] { return outcome_of(f); });
 }
 
+// Closes, once: interrupted is closed, too. 0, or -errno.
+[[nodiscard]] inline std::int64_t close_once(int fd) noexcept {
+  return ::close(fd) == 0 || errno == EINTR ? 0 : -errno;
+}
+
 [[nodiscard]] inline std::error_code error_of(std::int64_t result) noexcept {
   return result < 0 ? std::error_code(static_cast<int>(-result), std::system_category()) : std::error_code();
 }
@@ -67,8 +72,10 @@ inline void throw_if(const std::error_code& ec, const char* what, const std::fil
 
 [[nodiscard]] file_metadata metadata_from(const struct stat& from) noexcept;
 
-// Writes into pipes without a reader are errors from here on, not the end of the process. Once is enough; a handler of
-// the program's stays.
+// Writes into pipes without a reader are errors from here on, not the end of the process. A handler of the program's
+// stays.
 void ignore_sigpipe() noexcept;
+// Whether that has been asked for: who gives up a handler leaves no default action behind then.
+[[nodiscard]] bool sigpipe_is_unwanted() noexcept;
 
 }  // namespace ramie::detail

@@ -86,10 +86,12 @@ bool read_batch(DIR* from, const std::filesystem::path& folder, std::uint32_t de
 
 class walker {
  public:
-  walker(std::filesystem::path root, walk_options how) : how_(how) {
+  walker(std::filesystem::path root, walk_options how) : root_(std::move(root)), how_(how) {
     how_.batch = std::max<std::size_t>(how.batch, 1);
-    waiting_.push_back({std::move(root), file_type::directory, 0, {}});
+    waiting_.push_back({root_, file_type::directory, 0, {}});
   }
+
+  [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
   std::optional<directory_entry> next(std::error_code& ec) {
     ec.clear();
@@ -159,6 +161,7 @@ class walker {
     batch_.push_back({folder_.path, folder_.kind, folder_.depth == 0 ? 0 : folder_.depth - 1, ec});
   }
 
+  const std::filesystem::path root_;
   walk_options how_;
   std::vector<directory_entry> waiting_;  // to be entered; depth: of what is in them
   directory_entry folder_;                // that is open, likewise
@@ -188,7 +191,7 @@ std::optional<directory_entry> directory_walk::next(std::error_code& ec) {
 std::optional<directory_entry> directory_walk::next() {
   std::error_code ec;
   auto entry = it_->next(ec);
-  detail::throw_if(ec, "directory_walk");
+  detail::throw_if(ec, "directory_walk::next", it_->root());
   return entry;
 }
 void directory_walk::skip() noexcept {

@@ -6,7 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <ramie/cancel.hpp>
 
@@ -15,6 +18,9 @@ namespace ramie::detail {
 namespace {
 
 const wait_reason waits_for_child{"process"};
+
+// A child that has ended is not ours to reap while a debugger has it, though its pidfd says that it could be.
+constexpr std::chrono::milliseconds held_up{10};
 
 constexpr auto by_pidfd = static_cast<idtype_t>(3);  // P_PIDFD
 
@@ -64,23 +70,40 @@ std::unique_ptr<child> child::adopt(int id, std::error_code& ec) {
 }
 
 child::~child() {
-  exit_status unused = exit_status::exited(0);
+  exit_status unused = exit_status::unknown();
   if (over_ || try_reap(unused) != 0) return;
   (void)kill(SIGKILL);
   wait_for_the_end();
 }
 
 void child::wait_for_the_end() noexcept {
-  exit_status unused = exit_status::exited(0);
+  exit_status unused = exit_status::unknown();
   try {
     const shield to_the_end;
-    if (wait(unused, {}) == 0) return;
+    const auto result = wait(unused, {});
+    if (result == 0 || result == -ECHILD) return;
   } catch (...) {
-    // Nothing to wait with: then by this thread, which won't be for long.
+    // As below.
   }
-  // By its number, which is its own until then: a pidfd that does not block would not wait.
-  siginfo_t info;
-  (void)outcome_of([&] { return ::waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED); });
+  wait_by_this_thread();  // there is nothing else to wait with, and it won't be for long
+}
+
+// By the pidfd, for the number may be another child's if somebody else has reaped this one.
+void child::wait_by_this_thread() noexcept {
+  exit_status unused = exit_status::unknown();
+  for (;;) {
+    (void)pidfd_->with_fd([](int fd) {
+      pollfd ended{fd, POLLIN, 0};
+      return ::poll(&ended, 1, -1);
+    });
+    if (try_reap(unused) != 0) return;
+    std::this_thread::sleep_for(held_up);
+  }
+}
+
+bool child::is_over() noexcept {
+  const std::lock_guard hold(lock_);
+  return over_;
 }
 
 std::int32_t child::try_reap(exit_status& status) noexcept {
@@ -101,12 +124,14 @@ std::int32_t child::try_reap(exit_status& status) noexcept {
 std::int32_t child::wait(exit_status& status, deadline until) {
   for (;;) {
     platform::io_operation op;
-    op.code = platform::io_code::ready;
+    op.code = is_over() ? platform::io_code::nothing : platform::io_code::ready;
     op.flags = POLLIN;
     const auto ready = pidfd_->perform(op, waits_for_child, until.when());
     if (ready < 0) return ready;
     const auto result = try_reap(status);
     if (result != 0) return result < 0 ? result : 0;
+    if (now() >= until.when()) return -ETIMEDOUT;
+    sleep_until(std::min(until.when(), now() + held_up));
   }
 }
 

@@ -39,6 +39,8 @@ class child {
  private:
   child(int id, descriptor_ref pidfd) noexcept : id_(id), pidfd_(std::move(pidfd)) {}
   void wait_for_the_end() noexcept;
+  void wait_by_this_thread() noexcept;
+  [[nodiscard]] bool is_over() noexcept;
 
   const int id_;
   descriptor_ref pidfd_;

@@ -5,7 +5,10 @@
 #include <poll.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <array>
+
+#include <ramie/stream.hpp>
 
 #include "plan.hpp"
 
@@ -15,10 +18,12 @@ namespace {
 
 const wait_reason waits_for_pipes{"process, output"};
 constexpr std::size_t piece = 65536;
+constexpr std::int32_t beyond_limit = -EMSGSIZE;  // no pipe says that
 
 class pipe_exchange {
  public:
-  pipe_exchange(process& with, std::string_view input, process_output& into) : with_(with), input_(input), into_(into) {
+  pipe_exchange(process& with, std::string_view input, process_output& into, std::size_t limit)
+      : with_(with), input_(input), into_(into), limit_(limit) {
     const auto fd = outcome_of([] { return ::epoll_create1(EPOLL_CLOEXEC); });
     throw_if(error_of(fd), "process_builder::output");
     ready_ = open_descriptor::adopt(static_cast<int>(fd));
@@ -82,7 +87,9 @@ class pipe_exchange {
     const auto result = outcome_of([&] { return ::read(from.native_handle(), buffer_.data(), buffer_.size()); });
     if (result == -EAGAIN) return 0;
     if (result < 0) return static_cast<std::int32_t>(result);
-    into.append(buffer_.data(), static_cast<std::size_t>(result));
+    const auto size = static_cast<std::size_t>(result), room = limit_ - into.size();
+    into.append(buffer_.data(), std::min(size, room));
+    if (size > room) return beyond_limit;
     if (result == 0) drop(from);
     return 0;
   }
@@ -98,6 +105,7 @@ class pipe_exchange {
   process& with_;
   std::string_view input_;
   process_output& into_;
+  const std::size_t limit_;  // of each
   descriptor_ref ready_;
   int open_ = 0;
   std::string buffer_;
@@ -105,8 +113,10 @@ class pipe_exchange {
 
 }  // namespace
 
-std::int32_t exchange_all(process& with, std::string_view input, process_output& into, deadline until) {
-  return pipe_exchange(with, input, into).run(until);
+std::error_code exchange_all(process& with, std::string_view input, process_output& into, std::size_t limit,
+                             deadline until) {
+  const auto result = pipe_exchange(with, input, into, limit).run(until);
+  return result == beyond_limit ? stream_errc::limit_exceeded : error_of(result);
 }
 
 }  // namespace ramie::detail

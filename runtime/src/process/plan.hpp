@@ -26,6 +26,7 @@ struct spawn_plan {
   std::vector<variable> environment;
   std::filesystem::path folder;
   std::array<std::optional<stdio>, 3> standard;
+  std::size_t output_limit = process_builder::usual_output_limit;
 };
 
 struct started_process {
@@ -36,7 +37,9 @@ struct started_process {
 // Blocks. Throws std::bad_alloc, std::system_error after the child has begun; there is none then.
 [[nodiscard]] started_process start(const spawn_plan& plan, const std::array<stdio, 3>& standard, std::error_code& ec);
 
-// Feeds the one, reads the two others, as they come, until all have been closed. 0, or -errno. A cancellation point.
-[[nodiscard]] std::int32_t exchange_all(process& with, std::string_view input, process_output& into, deadline until);
+// Feeds the one, reads the two others, as they come and up to the limit each, until all have been closed. A
+// cancellation point.
+[[nodiscard]] std::error_code exchange_all(process& with, std::string_view input, process_output& into,
+                                           std::size_t limit, deadline until);
 
 }  // namespace ramie::detail

@@ -6,6 +6,7 @@
 
 #include <ramie/blocking.hpp>
 #include <ramie/cancel.hpp>
+#include <ramie/error.hpp>
 
 #include "child.hpp"
 #include "plan.hpp"
@@ -13,13 +14,16 @@
 namespace ramie::inline v0 {
 
 std::string to_string(exit_status status) {
-  return status.signal() ? "signal " + std::to_string(*status.signal()) : "exit code " + std::to_string(*status.code());
+  if (const auto signal = status.signal()) return "signal " + std::to_string(*signal);
+  if (const auto code = status.code()) return "exit code " + std::to_string(*code);
+  return "unknown";
 }
 
 process::process() noexcept = default;
 process::process(process&&) noexcept = default;
 process& process::operator=(process&& other) noexcept {
-  process old(std::move(*this));
+  if (this == &other) return *this;
+  const process old(std::move(*this));
   it_ = std::move(other.it_);
   input_ = std::move(other.input_);
   output_ = std::move(other.output_);
@@ -42,7 +46,8 @@ pipe_reader& process::standard_error() noexcept {
 }
 
 exit_status process::wait(std::error_code& ec, deadline until) {
-  exit_status status = exit_status::exited(0);
+  exit_status status = exit_status::unknown();
+  if (it_ == nullptr) check_cancelled();
   ec = detail::error_of(it_ != nullptr ? it_->wait(status, until) : -ECHILD);
   return status;
 }
@@ -53,7 +58,7 @@ exit_status process::wait(deadline until) {
   return status;
 }
 std::optional<exit_status> process::try_wait() {
-  exit_status status = exit_status::exited(0);
+  exit_status status = exit_status::unknown();
   const auto result = it_ != nullptr ? it_->try_reap(status) : -ECHILD;
   detail::throw_if(detail::error_of(result), "process::try_wait");
   return result == 1 ? std::optional(status) : std::nullopt;
@@ -142,6 +147,11 @@ process_builder& process_builder::standard_error(stdio where) {
   return *this;
 }
 
+process_builder& process_builder::output_limit(std::size_t bytes) noexcept {
+  plan_->output_limit = bytes;
+  return *this;
+}
+
 process process_builder::spawn_with(stdio in, stdio out, stdio err, std::error_code& ec) const {
   const std::array<stdio, 3> standard{plan_->standard[0].value_or(in), plan_->standard[1].value_or(out),
                                       plan_->standard[2].value_or(err)};
@@ -167,11 +177,11 @@ process process_builder::spawn() const {
 }
 
 process_output process_builder::run_with(stdio in, std::string_view input, std::error_code& ec, deadline until) const {
-  process_output all{exit_status::exited(0), {}, {}};
+  process_output all{exit_status::unknown(), {}, {}};
   process started = spawn_with(in, stdio::pipe(), stdio::pipe(), ec);
   if (ec) return all;
   if (input.empty()) started.input_.close();
-  ec = detail::error_of(detail::exchange_all(started, input, all, until));
+  ec = detail::exchange_all(started, input, all, plan_->output_limit, until);
   if (!ec) all.status = started.wait(ec, until);
   return all;
 }
@@ -186,6 +196,9 @@ process_output process_builder::output(deadline until) const {
   return all;
 }
 process_output process_builder::output(std::string_view input, std::error_code& ec, deadline until) const {
+  if (const auto& where = plan_->standard[0]; where && where->how() != stdio::kind::pipe) {
+    throw usage_error("ramie: output(input) for a child whose standard input is no pipe. Leave that to output().");
+  }
   return run_with(stdio::pipe(), input, ec, until);
 }
 process_output process_builder::output(std::string_view input, deadline until) const {
@@ -197,7 +210,7 @@ process_output process_builder::output(std::string_view input, deadline until) c
 
 exit_status process_builder::status(std::error_code& ec, deadline until) const {
   process started = spawn(ec);
-  return ec ? exit_status::exited(0) : started.wait(ec, until);
+  return ec ? exit_status::unknown() : started.wait(ec, until);
 }
 exit_status process_builder::status(deadline until) const {
   std::error_code ec;

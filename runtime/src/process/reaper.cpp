@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <csignal>
 #include <mutex>
 #include <thread>
@@ -65,10 +66,15 @@ class reaper {
     }
   }
 
-  // False: there are no others.
+  // False: there are no others. One that a debugger has is not ours to reap yet: it stays, and so does its event.
   [[nodiscard]] bool bury(int fd) noexcept {
-    siginfo_t info;
-    (void)outcome_of([&] { return ::waitid(static_cast<idtype_t>(3), static_cast<id_t>(fd), &info, WEXITED); });
+    siginfo_t info{};
+    const auto reaped =
+        outcome_of([&] { return ::waitid(static_cast<idtype_t>(3), static_cast<id_t>(fd), &info, WEXITED | WNOHANG); });
+    if (reaped == 0 && info.si_pid == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      return true;
+    }
     const std::lock_guard hold(lock_);
     (void)::epoll_ctl(all_.get(), EPOLL_CTL_DEL, fd, nullptr);
     (void)::close(fd);

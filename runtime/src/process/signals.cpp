@@ -120,9 +120,7 @@ class signal_table {
     if (--e.users != 0) return;
     struct sigaction now {};
     if (::sigaction(number, nullptr, &now) != 0) return;
-    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == note_signal) {
-      (void)::sigaction(number, &e.before, nullptr);
-    }
+    if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == note_signal) restore(number, e.before);
   }
 
  private:
@@ -130,6 +128,14 @@ class signal_table {
     unsigned users = 0;
     struct sigaction before {};
   };
+  // Pipes were made while SIGPIPE had our handler: they found nothing to ignore.
+  static void restore(int number, struct sigaction before) noexcept {
+    const bool ends_us = (before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL;
+    if (number == SIGPIPE && ends_us && sigpipe_is_unwanted()) before.sa_handler = SIG_IGN;
+    (void)::sigaction(number, &before, nullptr);
+    if (number == SIGPIPE && sigpipe_is_unwanted()) ignore_sigpipe();  // since then
+  }
+
   std::mutex lock_;
   std::array<entry, last_signal + 1> entries_;
 };

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSL-1.0
+// Children that can't be started, that are somebody else's by now, that are held up by a debugger, or that talk without
+// end.
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include <ramie/ramie.hpp>
+#include <support/child.hpp>
+#include <support/each_mechanism.hpp>
+
+namespace conformance_processes_failing {
+
+using namespace std::chrono_literals;
+using ramie::deadline;
+using ramie::exit_status;
+using ramie::process;
+using ramie::process_builder;
+using ramie::stdio;
+using test::error_of;
+using test::findings;
+using test::with_each_mechanism_and_without;
+
+process_builder shell(std::string script) {
+  return process_builder("/bin/sh").args({"-c", std::move(script)});
+}
+// Waits for the end of its input, and that is all.
+process_builder reader() {
+  return process_builder("cat").standard_input(stdio::pipe()).standard_output(stdio::pipe());
+}
+
+TEST_CASE("no success is told of a child that nothing is known of", "[conformance][processes]") {
+  with_each_mechanism_and_without([](findings& found) {
+    const auto unknown = [](exit_status status) {
+      return !status.success() && !status.code() && !status.signal() && to_string(status) == "unknown";
+    };
+    std::error_code ec;
+    process none;
+    found.expect(unknown(none.wait(ec)) && ec);
+    process p = reader().spawn();
+    found.expect(unknown(p.wait(ec, deadline::after(1ms))) && ec == std::errc::timed_out);
+    const process_builder missing("/no/such/program");
+    found.expect(unknown(missing.status(ec)) && ec);
+    found.expect(unknown(missing.output(ec).status) && ec);
+    auto ends = ramie::make_pipe();
+    auto waits = process_builder("cat").standard_input(stdio::descriptor(ends.reader.native_handle()));
+    found.expect(unknown(waits.output(ec, deadline::after(1ms)).status) && ec == std::errc::timed_out);
+  });
+}
+
+TEST_CASE("a detached child is not waited for", "[conformance][processes]") {
+  auto ends = ramie::make_pipe();  // written to by nobody until the end
+  auto waits = process_builder("cat").standard_input(stdio::descriptor(ends.reader.native_handle()));
+  const auto without_waiting = [&](findings& found) {
+    process p = waits.spawn();
+    p.detach();
+    std::error_code ec;
+    (void)p.wait(ec, deadline::after(1h));
+    found.expect(ec == std::errc::no_child_process);
+    found.expect(error_of([&] { (void)p.terminate_then_kill(1h); }) == std::errc::no_child_process);
+  };
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(2);
+    o.io = which;
+    findings found;
+    ramie::run(o, [&] { without_waiting(found); });
+    CHECK(found.wrong() == "");
+  }
+  ends.writer.close();
+  test::until([] { return !test::has_children(); });
+}
+
+TEST_CASE("a process moved onto itself lives", "[conformance][processes]") {
+  with_each_mechanism_and_without([](findings& found) {
+    process p = reader().spawn();
+    auto& same = p;
+    p = std::move(same);
+    found.expect(p.id() != 0 && p.standard_input().is_open() && !p.try_wait());
+    p.standard_input().close();
+    found.expect(p.wait().success());
+  });
+}
+
+TEST_CASE("output has a limit", "[conformance][processes]") {
+  with_each_mechanism_and_without([](findings& found) {
+    std::error_code ec;
+    auto endless = shell("while :; do echo y; done").output_limit(10'000);
+    const auto all = endless.output(ec);
+    found.expect(ec == ramie::stream_errc::limit_exceeded && all.out.size() == 10'000 && !all.status.success());
+    found.expect(error_of([&] { (void)endless.output(); }) == ramie::stream_errc::limit_exceeded);
+    found.expect(!test::has_children());
+    const auto limited = [&](std::size_t limit) { return shell("printf 12345; printf 123 >&2").output_limit(limit); };
+    found.expect(limited(5).output(ec).out == "12345" && !ec);  // of each
+    (void)limited(4).output(ec);
+    found.expect(ec == ramie::stream_errc::limit_exceeded);
+    (void)shell("echo much >&2").output_limit(2).output(ec);
+    found.expect(ec == ramie::stream_errc::limit_exceeded);
+  });
+}
+
+TEST_CASE("input that could not arrive is refused", "[conformance][processes]") {
+  with_each_mechanism_and_without([](findings& found) {
+    for (const auto where : {stdio::null(), stdio::inherit(), stdio::descriptor(0)}) {
+      bool refused = false;
+      std::error_code ec;
+      try {
+        (void)process_builder("cat").standard_input(where).output("lost", ec);
+      } catch (const ramie::usage_error&) {
+        refused = true;
+      }
+      found.expect(refused);
+    }
+    found.expect(process_builder("cat").standard_input(stdio::pipe()).output("found").out == "found");
+  });
+}
+
+// A process that traces that one until it is told to end; 0 if it may not.
+pid_t traced_by_another(int id, ramie::pipe_writer& until) {
+  int begun[2], end[2];
+  if (::pipe(begun) != 0 || ::pipe(end) != 0) return 0;
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    (void)::dup2(begun[1], 1);
+    (void)::dup2(end[0], 0);
+    (void)::close_range(3, ~0u, 0);  // among them the child's input
+    char word = ::ptrace(PTRACE_SEIZE, id, nullptr, nullptr) == 0 ? 'y' : 'n';
+    (void)!::write(1, &word, 1);
+    (void)!::read(0, &word, 1);
+    ::_exit(0);
+  }
+  char word = 'n';
+  (void)!::read(begun[0], &word, 1);
+  for (const int fd : {begun[0], begun[1], end[0]}) (void)::close(fd);
+  until = ramie::pipe_writer::adopt(end[1]);
+  if (word == 'y') return tracer;
+  until.close();
+  (void)::waitpid(tracer, nullptr, 0);
+  return 0;
+}
+
+TEST_CASE("a detached child that a debugger holds is reaped when that lets go", "[conformance][processes]") {
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    ramie::pipe_writer tracing;
+    pid_t tracer = 0;
+    ramie::run(o, [&] {
+      process p = reader().spawn();
+      std::error_code ec;
+      (void)p.wait(ec, deadline::after(1ms));  // the mechanism has had its descriptor
+      tracer = traced_by_another(p.id(), tracing);
+      process other = reader().spawn();
+      const int id = other.id();
+      p.detach();      // its input is closed: it ends, and is its tracer's
+      other.detach();  // and is not held up
+      test::until([&] { return ::kill(id, 0) != 0; });
+    });
+    if (tracer == 0) continue;  // this machine allows no such thing
+    tracing.close();
+    CHECK(::waitpid(tracer, nullptr, 0) == tracer);
+    test::until([] { return !test::has_children(); });
+  }
+}
+
+TEST_CASE("a wait for a child that a debugger holds ends by its deadline, or when that lets go",
+          "[conformance][processes]") {
+  for (const auto which : test::each_mechanism()) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    findings found;
+    ramie::run(o, [&] {
+      process p = reader().spawn();
+      ramie::pipe_writer tracing;
+      const pid_t tracer = traced_by_another(p.id(), tracing);
+      p.standard_input().close();  // it ends
+      (void)p.standard_output().read_all();
+      std::error_code ec;
+      if (tracer != 0) {
+        (void)p.wait(ec, deadline::after(5ms));
+        found.expect(ec == std::errc::timed_out);
+        tracing.close();
+        found.expect(::waitpid(tracer, nullptr, 0) == tracer);
+      }
+      found.expect(p.wait().success());
+    });
+    CHECK(found.wrong() == "");
+  }
+}
+
+}  // namespace conformance_processes_failing
