@@ -59,8 +59,8 @@ bool converses(const ramie::address& server, int rounds) {
     const std::string message(static_cast<std::size_t>(i * i), static_cast<char>('a' + i % 26));
     std::string answer(message.size(), '\0');
     stream.write_all(ramie::bytes_of(message));
-    if (stream.read_exactly(std::as_writable_bytes(std::span(answer))) != answer.size() || answer != message)
-      return false;
+    stream.read_exactly(std::as_writable_bytes(std::span(answer)));
+    if (answer != message) return false;
   }
   stream.shutdown(ramie::shutdown_part::write);
   std::byte none;

@@ -1,17 +1,47 @@
 // SPDX-License-Identifier: BSL-1.0
 // Accepting when the machine has no descriptor to spare.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <mutex>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <ramie/ramie.hpp>
 #include <support/net.hpp>
+
+namespace {
+
+// What the next calls of accept4 fail with; errno, first one last.
+std::vector<int> planned;
+std::mutex planning;
+
+int next_planned() {
+  std::lock_guard hold(planning);
+  if (planned.empty()) return 0;
+  const int error = planned.back();
+  planned.pop_back();
+  return error;
+}
+
+}  // namespace
+
+// Takes the place of the C library's: loopback loses no connection, and the machine is not short of anything.
+extern "C" int accept4(int fd, sockaddr* peer, socklen_t* size, int flags) {
+  static const auto real = reinterpret_cast<decltype(&::accept4)>(::dlsym(RTLD_NEXT, "accept4"));
+  if (const int error = next_planned()) {
+    errno = error;
+    return -1;
+  }
+  return real(fd, peer, size, flags);
+}
 
 namespace conformance_net_accepting {
 
@@ -50,10 +80,15 @@ class no_descriptors {
   std::vector<int> taken_;
 };
 
+bool always(ramie::io_choice) {
+  return true;
+}
+
 // f(found, clock, listener) with a connection that waits to be accepted, and time that stands still.
 template <class F>
-void with_a_guest(F f) {
+void with_a_guest(F f, bool (*suits)(ramie::io_choice) = always) {
   test::with_each_io([&](ramie::options o) {
+    if (!suits(o.io)) return;
     ramie::manual_clock clock;
     o.clock = &clock;
     findings found;
@@ -160,6 +195,77 @@ TEST_CASE("a deadline and a cancellation end an accept that waits for descriptor
     others.join();
     found.expect(ended == 2);
   });
+}
+
+void plan(std::vector<int> errors) {
+  std::lock_guard hold(planning);
+  planned = std::move(errors);
+}
+std::size_t still_planned() {
+  std::lock_guard hold(planning);
+  return planned.size();
+}
+
+// Whether accept4 is what accepts.
+bool calls_accept4(ramie::io_choice choice) {
+  return choice != ramie::io_choice::io_uring;
+}
+
+TEST_CASE("a connection that is broken before it is accepted is passed over", "[conformance][net]") {
+  const std::vector lost{ENONET, EHOSTUNREACH, EHOSTDOWN, ENETUNREACH, ENETDOWN, ENOPROTOOPT, EPROTO, ECONNABORTED};
+  const auto both = [&](findings& found, tcp_listener& listener) {
+    for (const bool with_code : {false, true}) {
+      const auto guest = tcp_stream::connect(listener.local_address());
+      plan(lost);
+      std::error_code ec;
+      address peer;
+      const auto s = with_code ? listener.accept(peer, ec) : listener.accept(peer);
+      found.expect(!ec && peer == guest.local_address() && still_planned() == 0);
+    }
+    const auto guest = tcp_stream::connect(listener.local_address());
+    plan({EPERM});
+    found.expect(test::error_of([&] { (void)listener.accept(); }) == std::errc::operation_not_permitted);
+  };
+  test::with_each_io([&](ramie::options o) {
+    if (!calls_accept4(o.io)) return;
+    findings found;
+    ramie::run(o, [&] {
+      auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+      both(found, listener);
+    });
+    CHECK(found.wrong() == "");
+  });
+  findings found;  // a plain thread
+  auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+  both(found, listener);
+  CHECK(found.wrong() == "");
+}
+
+TEST_CASE("whatever the machine is short of, accept waits, and says so if it is asked to", "[conformance][net]") {
+  with_a_guest(
+      [](findings& found, ramie::manual_clock& clock, tcp_listener& listener) {
+        const std::vector shortages{ENOMEM, ENOBUFS, ENFILE, EMFILE};
+        for (const int one : shortages) {
+          plan({one});
+          std::error_code ec;
+          found.expect(!listener.accept(ec).is_open() && ec == std::error_code(one, std::system_category()));
+        }
+        plan(shortages);
+        std::atomic<bool> accepted{false};
+        ramie::nursery n;
+        n.spawn([&] {
+          (void)listener.accept();
+          accepted = true;
+        });
+        for (std::size_t left = shortages.size(); left-- > 0;) {
+          test::wait_all_asleep();
+          found.expect(still_planned() == left && !accepted);
+          clock.advance(std::chrono::milliseconds(1 << (shortages.size() - left - 1)));
+        }
+        n.join();
+        found.expect(accepted);
+      },
+      calls_accept4);
 }
 
 }  // namespace conformance_net_accepting

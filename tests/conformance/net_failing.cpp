@@ -10,7 +10,9 @@
 #include <chrono>
 #include <string>
 #include <system_error>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <ramie/ramie.hpp>
 #include <ramie/testing.hpp>
@@ -116,6 +118,8 @@ TEST_CASE("an address of the wrong kind, or in use, is refused", "[conformance][
     std::error_code ec;
     CHECK_FALSE(tcp_listener::bind(where, {}, ec).is_open());
     CHECK(ec == std::errc::address_in_use);
+    CHECK_FALSE(tcp_listener::bind(where, ec = {}).is_open());
+    CHECK(ec == std::errc::address_in_use);
     const auto one = tcp_listener::bind(ip, {.reuse_port = true});
     const auto two = tcp_listener::bind(one.local_address(), {.reuse_port = true}, ec);
     CHECK_FALSE(ec);
@@ -136,6 +140,11 @@ TEST_CASE("a socket that is not open refuses everything", "[conformance][net]") 
       found.expect(read_error(*s) == std::errc::bad_file_descriptor);
       found.expect(error_of([&] { (void)s->write_some(bytes("x")); }) == std::errc::bad_file_descriptor);
       found.expect(error_of([&] { s->shutdown(ramie::shutdown_part::both); }) == std::errc::bad_file_descriptor);
+      std::error_code ec;
+      s->shutdown(ramie::shutdown_part::both, ec);
+      found.expect(ec == std::errc::bad_file_descriptor);
+      s->write_all(std::span<const std::byte>(), ec = {});
+      found.expect(ec == std::errc::bad_file_descriptor);
       found.expect(error_of([&] { (void)s->peer_address(); }) == std::errc::bad_file_descriptor);
       s->close();
     }
@@ -144,6 +153,59 @@ TEST_CASE("a socket that is not open refuses everything", "[conformance][net]") 
     found.expect(!none.accept(ec).is_open() && ec == std::errc::bad_file_descriptor);
     found.expect(error_of([&] { (void)none.accept(); }) == std::errc::bad_file_descriptor);
   });
+}
+
+TEST_CASE("what does not wait has a form with an error_code as well", "[conformance][net]") {
+  const auto refused = [](auto f) {
+    std::error_code ec;
+    f(ec);
+    return ec == std::errc::bad_file_descriptor;
+  };
+  tcp_stream t;
+  unix_stream u;
+  ramie::udp_socket d;
+  CHECK(refused([&](auto& ec) { CHECK(t.local_address(ec) == address()); }));
+  CHECK(refused([&](auto& ec) { CHECK(t.peer_address(ec) == address()); }));
+  CHECK(refused([&](auto& ec) { CHECK(d.peer_address(ec) == address()); }));
+  CHECK(refused([&](auto& ec) { CHECK(t.send_buffer_size(ec) == 0); }));
+  CHECK(refused([&](auto& ec) { CHECK(t.receive_buffer_size(ec) == 0); }));
+  CHECK(refused([&](auto& ec) { t.set_send_buffer_size(1, ec); }));
+  CHECK(refused([&](auto& ec) { t.set_receive_buffer_size(1, ec); }));
+  CHECK(refused([&](auto& ec) { CHECK_FALSE(t.no_delay(ec)); }));
+  CHECK(refused([&](auto& ec) { t.set_no_delay(true, ec); }));
+  CHECK(refused([&](auto& ec) { CHECK_FALSE(t.keep_alive(ec)); }));
+  CHECK(refused([&](auto& ec) { t.set_keep_alive(true, ec); }));
+  CHECK(refused([&](auto& ec) { CHECK_FALSE(t.linger(ec)); }));
+  CHECK(refused([&](auto& ec) { t.set_linger(0s, ec); }));
+  CHECK(refused([&](auto& ec) { CHECK_FALSE(d.broadcast(ec)); }));
+  CHECK(refused([&](auto& ec) { d.set_broadcast(true, ec); }));
+  CHECK(refused([&](auto& ec) { CHECK(u.peer_credentials(ec).process == 0); }));
+
+  std::error_code ec = std::make_error_code(std::errc::io_error);
+  auto [left, right] = unix_stream::pair(ec);
+  CHECK_FALSE(ec);
+  CHECK(left.peer_credentials(ec).process == ::getpid());
+  left.shutdown(ramie::shutdown_part::write, ec);
+  CHECK_FALSE(ec);
+  CHECK(test::take_all(right) == "");
+  CHECK(ramie::unix_datagram::pair(ec).first.is_open());
+  CHECK(ramie::unix_datagram::unbound(ec).is_open());
+  d = ramie::udp_socket::bind(address::ipv4_loopback(0), ec);
+  d.set_broadcast(true, ec);
+  CHECK((d.broadcast(ec) && !ec));
+  CHECK((d.local_address(ec).port() != 0 && !ec));
+  auto [near, far] = test::tcp_pair();
+  near.set_no_delay(false, ec);
+  CHECK((!near.no_delay(ec) && !ec));
+  near.set_keep_alive(true, ec);
+  CHECK((near.keep_alive(ec) && !ec));
+  near.set_linger(2s, ec);
+  CHECK((near.linger(ec) == 2s && !ec));
+  near.set_linger({}, ec);
+  near.set_send_buffer_size(20'000, ec);
+  near.set_receive_buffer_size(20'000, ec);
+  CHECK((near.send_buffer_size(ec) >= 20'000 && near.receive_buffer_size(ec) >= 20'000 && !ec));
+  CHECK((near.peer_address(ec) == far.local_address() && !ec));
 }
 
 TEST_CASE("close ends what others wait for on that socket", "[conformance][net]") {
@@ -191,7 +253,7 @@ TEST_CASE("a fiber that is cancelled while it waits for a connection takes nothi
       ramie::nursery n;
       std::string byte(1, '\0');
       n.spawn([&] { until_cancelled([&] { (void)near.read_some(room(byte)); }); });
-      n.spawn([&] { until_cancelled([&] { (void)far.read_exactly(room(byte)); }); });
+      n.spawn([&] { until_cancelled([&] { far.read_exactly(room(byte)); }); });
       wait_all_blocked();
       n.cancel("enough");
       n.join();
@@ -257,7 +319,45 @@ TEST_CASE("every operation of a cancelled fiber throws, also one that need not w
     expect_thrown([&] { near.write_all(std::span<const std::byte>()); });
     found.expect(thrown == 5);
     found.expect(test::take(near, 5) == "there");
+    near.close();
+    std::decay_t<decltype(near)> never;
+    for (auto* const s : {&near, &never}) {
+      expect_thrown([&] { (void)s->read_some(room(text), ec); });
+      expect_thrown([&] { (void)s->write_all(bytes("x"), ec); });
+    }
+    found.expect(thrown == 9);
   });
+  on_each_io([](findings& found) {
+    int thrown = 0;
+    std::error_code ec;
+    std::string text(5, '\0');
+    const auto expect_thrown = [&](auto f) { thrown += !ramie::with_timeout(0s, f); };
+    tcp_listener no_listener;
+    ramie::unix_datagram no_datagrams;
+    const auto local = address::unix_abstract("ramie-nobody-listens-here");
+    expect_thrown([&] { (void)no_listener.accept(ec); });
+    expect_thrown([&] { (void)no_datagrams.receive(room(text), ec); });
+    expect_thrown([&] { (void)no_datagrams.send_to(bytes("x"), local, ec); });
+    expect_thrown([&] { (void)unix_stream::connect(local, ec); });
+    // To none of which a connection can be begun.
+    const std::vector nowhere{address::parse("224.0.0.1:1"), address::parse("224.0.0.1:2")};
+    expect_thrown([&] { (void)ramie::connect(nowhere, ec); });
+    expect_thrown([&] { (void)ramie::resolve(std::string_view("a\0b", 3), 80, ec); });
+    found.expect(thrown == 6);
+  });
+}
+
+TEST_CASE("a connection lingers no shorter than it is told", "[conformance][net]") {
+  auto [near, far] = test::tcp_pair();
+  CHECK_FALSE(near.linger());
+  near.set_linger(2s);
+  CHECK(near.linger() == 2s);
+  near.set_linger(std::chrono::seconds(1LL << 32));  // zero would drop what was not sent
+  CHECK(near.linger() > 24h);
+  near.set_linger(-1s);
+  CHECK(near.linger() == 0s);
+  near.set_linger(std::nullopt);
+  CHECK_FALSE(near.linger());
 }
 
 TEST_CASE("what comes too late is timed_out, and what is there counts although it is late", "[conformance][net]") {
@@ -265,7 +365,7 @@ TEST_CASE("what comes too late is timed_out, and what is there counts although i
     found.expect(read_error(near, deadline::after(1ms)) == std::errc::timed_out);
     found.expect(error_of([&] {
                    std::string text(1, '\0');
-                   (void)near.read_exactly(room(text), deadline::after(1ms));
+                   near.read_exactly(room(text), deadline::after(1ms));
                  }) == std::errc::timed_out);
     found.expect(fill(near, deadline::after(5ms)) == std::errc::timed_out);
     if (test::whimsical) return;  // what is there may not be at first
@@ -332,7 +432,8 @@ TEST_CASE("a connection that is reset is an error at the other end", "[conforman
 }
 
 TEST_CASE("writing to a peer that has closed is an error, and no signal", "[conformance][net]") {
-  struct sigaction deadly {}, before {};
+  struct sigaction deadly {
+  }, before{};
   deadly.sa_handler = SIG_DFL;  // it would end this program
   REQUIRE(::sigaction(SIGPIPE, &deadly, &before) == 0);
   const test::finally as_before([&before] { ::sigaction(SIGPIPE, &before, nullptr); });

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // Names, and connections to whichever of their addresses answers.
+#include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -83,6 +88,7 @@ TEST_CASE("a look-up that fails says why, in a category of its own", "[conforman
     found.expect(resolve("broken.test", 80, ec).empty() && ec == std::errc::network_down);
     found.expect(resolve("memory.test", 80, ec).empty() && ec == std::errc::not_enough_memory);
     found.expect(resolve(std::string("a\0b", 3), 80, ec).empty() && ec == resolve_errc::not_found);
+    found.expect(resolve("::1", std::string("80\0x", 4), ec).empty() && ec == resolve_errc::no_service);
     found.expect(!ramie::connect("none.test", 80, ec).is_open() && ec == resolve_errc::not_found);
     found.expect(error_of([] { (void)ramie::connect("later.test", 80); }) == resolve_errc::try_again);
   });
@@ -259,6 +265,69 @@ TEST_CASE("connecting to several addresses ends with its deadline, or when it is
     CHECK(found.wrong() == "");
     CHECK(cancelled == 1);
   });
+}
+
+// A TCP socket of this process that is being connected, or -1.
+int being_connected() {
+  for (int fd = 0; fd < 256; ++fd) {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    const bool is_tcp = ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+    if (is_tcp && info.tcpi_state == TCP_SYN_SENT) return fd;
+  }
+  return -1;
+}
+
+TEST_CASE("an attempt that has failed is forgotten, although there is a copy of its descriptor",
+          "[conformance][net][resolve]") {
+  test::with_each_io([](ramie::options o) {
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    ramie::run(o, [&] {
+      const silent_host silent, another;
+      auto listener = tcp_listener::bind(address::ipv4_loopback(0));
+      std::atomic<bool> ended{false};
+      ramie::nursery n;
+      n.spawn([&] {
+        std::error_code ec;
+        const auto s = ramie::connect(addresses{silent.where(), another.where(), listener.local_address()}, ec);
+        address peer;
+        found.expect(!ec && !error_of([&] { peer = s.peer_address(); }) && peer == listener.local_address());
+        ended = true;
+      });
+      wait_all_blocked();
+      const int first = being_connected();
+      const int copy = ::fcntl(first, F_DUPFD_CLOEXEC, 200);  // like that of a child before its exec
+      found.expect(copy >= 200);
+      ::shutdown(first, SHUT_RDWR);                                        // ECONNRESET
+      test::yield_until([&] { return ended || being_connected() >= 0; });  // the next one, with the same number
+      while (!ended) {
+        wait_all_blocked();
+        clock.advance(10ms);
+      }
+      n.join();
+      ::close(copy);
+    });
+    CHECK(found.wrong() == "");
+  });
+}
+
+TEST_CASE("if all addresses fail, the error is of one that there was a way to", "[conformance][net][resolve]") {
+  const auto no_way = address::parse("224.0.0.1:1");  // multicast: TCP has none
+  const auto both = [&](findings& found) {
+    const auto error = [](const addresses& to) {
+      std::error_code ec;
+      (void)ramie::connect(to, ec);
+      return ec;
+    };
+    found.expect(error({no_way, no_way}) == std::errc::network_unreachable);
+    found.expect(error({no_way, refusing()}) == std::errc::connection_refused);
+    found.expect(error({refusing(), no_way}) == std::errc::connection_refused);
+    found.expect(error({no_way, refusing(), no_way}) == std::errc::connection_refused);
+  };
+  on_each_io(both);
+  test::as_thread_and_fiber(both);
 }
 
 TEST_CASE("plain threads connect by name as well", "[conformance][net][resolve]") {

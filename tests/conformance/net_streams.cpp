@@ -21,6 +21,7 @@ using ramie::tcp_listener;
 using ramie::tcp_stream;
 using ramie::unix_stream;
 using test::bytes;
+using test::error_of;
 using test::findings;
 using test::on_each_io;
 using test::room;
@@ -133,7 +134,7 @@ TEST_CASE("several pieces of memory are written and read as one", "[conformance]
     found.expect(near.write_some(ramie::const_buffers(from)) == 11);
     std::string x(2, ' '), y, z(9, ' ');
     const std::array into{room(x), room(y), room(z)};
-    found.expect(far.read_exactly(ramie::mutable_buffers(into)) == 11);
+    far.read_exactly(ramie::mutable_buffers(into));
     found.expect(x == "on" && z == "etwothree");
 
     near.write_all(ramie::const_buffers(from));
@@ -160,7 +161,7 @@ TEST_CASE("more pieces than one system call takes are written and read all the s
     near.set_send_buffer_size(4096);
     ramie::nursery n;
     n.spawn([&] { near.write_all(ramie::const_buffers(from)); });
-    found.expect(far.read_exactly(ramie::mutable_buffers(into)) == all.size());
+    far.read_exactly(ramie::mutable_buffers(into));
     n.join();
     found.expect(got == all);
   });
@@ -170,7 +171,8 @@ TEST_CASE("without room or bytes nothing is read or written, and nobody waits", 
   over_each_kind([](findings& found, auto& near, auto&) {
     found.expect(near.read_some(std::span<std::byte>()) == 0);
     found.expect(near.write_some(std::span<const std::byte>()) == 0);
-    found.expect(near.read_exactly(std::span<std::byte>()) == 0);
+    near.read_exactly(std::span<std::byte>());
+    near.read_exactly(ramie::mutable_buffers());
     near.write_all(std::span<const std::byte>());
     near.close();
     std::error_code ec;
@@ -190,7 +192,7 @@ TEST_CASE("who shuts writing down can still read", "[conformance][net]") {
   });
 }
 
-TEST_CASE("read_exactly returns less only at the end of the stream", "[conformance][net]") {
+TEST_CASE("read_exactly fails at the end of the stream, and tells how much has come", "[conformance][net]") {
   over_each_kind([](findings& found, auto& near, auto& far) {
     ramie::nursery n;
     n.spawn([&] {
@@ -201,11 +203,26 @@ TEST_CASE("read_exactly returns less only at the end of the stream", "[conforman
       near.shutdown(ramie::shutdown_part::write);
     });
     found.expect(take(far, 6) == "abcdef");
-    found.expect(take(far, 6) == "g");
-    std::error_code ec = std::make_error_code(std::errc::io_error);
-    std::string none(1, '\0');
-    found.expect(far.read_exactly(room(none), ec) == 0 && !ec);
+    std::error_code ec;
+    std::string text(6, '\0');
+    found.expect(far.read_exactly(room(text), ec) == 1 && ec == ramie::stream_errc::end_of_stream && text[0] == 'g');
+    found.expect(far.read_exactly(std::span<std::byte>(), ec) == 0 && !ec);
+    found.expect(error_of([&, &in = far] { in.read_exactly(room(text)); }) == ramie::stream_errc::end_of_stream);
     n.join();
+    far.write_all(bytes("four"));
+    far.shutdown(ramie::shutdown_part::write);
+    std::string first(3, '\0'), empty, second(3, '\0');
+    const std::array pieces{room(empty), room(first), room(empty), room(second)};
+    try {
+      near.read_exactly(ramie::mutable_buffers(pieces));
+      found.expect(false);
+    } catch (const ramie::transfer_error& e) {
+      found.expect(e.transferred() == 4 && e.code() == ramie::stream_errc::end_of_stream);
+      found.expect(first == "fou" && second[0] == 'r');
+      found.expect(std::string(e.what()).find("read_exactly") != std::string::npos);
+    }
+    found.expect(near.read_exactly(ramie::mutable_buffers(pieces), ec) == 0 && ec == ramie::stream_errc::end_of_stream);
+    near.read_exactly(ramie::mutable_buffers(pieces).first(1));
   });
 }
 

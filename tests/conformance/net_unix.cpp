@@ -2,21 +2,27 @@
 // What only unix sockets have: names of this machine, and who is at the other end.
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
 #include <support/finally.hpp>
 #include <support/net.hpp>
 
 namespace conformance_net_unix {
 
+using namespace std::chrono_literals;
 using ramie::address;
 using ramie::unix_datagram;
 using ramie::unix_listener;
 using ramie::unix_stream;
+using ramie::testing::wait_all_blocked;
 using test::bytes;
 using test::findings;
 using test::on_each_io;
@@ -35,6 +41,7 @@ TEST_CASE("unix sockets listen at a path or at a name of their own", "[conforman
       found.expect(listener.local_address() == where);
       std::error_code ec;
       found.expect(!unix_listener::bind(where, {}, ec).is_open() && ec == std::errc::address_in_use);
+      found.expect(!unix_listener::bind(where, ec = {}).is_open() && ec == std::errc::address_in_use);
       ramie::nursery n;
       n.spawn([&] {
         auto s = listener.accept();
@@ -45,7 +52,8 @@ TEST_CASE("unix sockets listen at a path or at a name of their own", "[conforman
       found.expect(!ec && s.peer_address() == where);
       auto [in, out] = std::move(s).split();
       out.write_all(bytes("through a file, or not"));
-      out.finish();
+      out.finish(ec);
+      found.expect(!ec);
       found.expect(test::take_all(in) == "through a file, or not");
       n.join();
     }
@@ -92,6 +100,101 @@ TEST_CASE("who connects to a unix socket whose backlog is full waits for room", 
     for (int i = 0; i < 2; ++i) (void)listener.accept();
     n.join();
   });
+}
+
+// Sends until there is no more room; returns how often.
+int fill(unix_datagram& from, const address& to, findings& found) {
+  std::error_code ec;
+  int sent = 0;
+  for (;; ++sent) {
+    from.send_to(bytes("x"), to, ec, ramie::deadline(ramie::now() - 1s));
+    if (ec) break;
+  }
+  found.expect(ec == std::errc::timed_out && sent > 0);
+  return sent;
+}
+
+TEST_CASE("who sends to a full unix socket without being connected tries again by the clock", "[conformance][net]") {
+  test::with_each_io([](ramie::options o) {
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    ramie::run(o, [&] {
+      auto to = unix_datagram::bind(address::unix_abstract(unique_name()));
+      auto from = unix_datagram::unbound();
+      int there = fill(from, to.local_address(), found);
+      std::string text(1, '\0');
+      std::atomic<bool> sent{false};
+      ramie::nursery n;
+      n.spawn([&] {
+        from.send_to(bytes("y"), to.local_address());
+        sent = true;
+      });
+      wait_all_blocked();
+      (void)to.receive(test::room(text));  // nobody is told
+      wait_all_blocked();
+      found.expect(!sent);
+      clock.advance(1ms);
+      n.join();
+      for (; there > 0; --there) (void)to.receive(test::room(text));
+      found.expect(text == "y");
+    });
+    CHECK(found.wrong() == "");
+  });
+}
+
+TEST_CASE("a deadline, a cancellation and close end a send_to that waits for room", "[conformance][net]") {
+  test::with_each_io([](ramie::options o) {
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    std::atomic<int> cancelled{0};
+    ramie::run(o, [&] {
+      auto to = unix_datagram::bind(address::unix_abstract(unique_name()));
+      auto from = unix_datagram::unbound(), another = unix_datagram::unbound();
+      (void)fill(from, to.local_address(), found);
+      const auto error_of_send = [&](unix_datagram& by, ramie::deadline until = {}) {
+        std::error_code ec;
+        by.send_to(bytes("y"), to.local_address(), ec, until);
+        return ec;
+      };
+      ramie::nursery late, closed, enough;
+      late.spawn([&] { found.expect(error_of_send(from, ramie::deadline::after(1h)) == std::errc::timed_out); });
+      closed.spawn([&] { found.expect(error_of_send(another) == std::errc::bad_file_descriptor); });
+      enough.spawn([&] {
+        try {
+          (void)error_of_send(from);
+        } catch (const ramie::cancelled&) {
+          ++cancelled;
+          throw;
+        }
+      });
+      wait_all_blocked();
+      another.close();
+      closed.join();
+      enough.cancel("enough");
+      enough.join();
+      clock.advance(1h);
+      late.join();
+    });
+    CHECK(found.wrong() == "");
+    CHECK(cancelled == 1);
+  });
+}
+
+TEST_CASE("a plain thread that sends to a full unix socket waits for room", "[conformance][net]") {
+  findings found;
+  auto to = unix_datagram::bind(address::unix_abstract(unique_name()));
+  auto from = unix_datagram::unbound();
+  const int there = fill(from, to.local_address(), found);
+  std::thread sender([&] {
+    for (int i = 0; i < 3; ++i) from.send_to(bytes("y"), to.local_address());
+  });
+  std::string text(1, '\0');
+  for (int i = 0; i < there + 3; ++i) (void)to.receive(test::room(text));
+  sender.join();
+  CHECK(text == "y");
+  CHECK(found.wrong() == "");
 }
 
 }  // namespace conformance_net_unix

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <ramie/ramie.hpp>
@@ -76,7 +77,9 @@ inline std::span<std::byte> room(std::string& text) {
 template <class Stream>
 std::string take(Stream& from, std::size_t count) {
   std::string text(count, '\0');
-  text.resize(from.read_exactly(room(text)));
+  std::error_code ec;
+  text.resize(from.read_exactly(room(text), ec));
+  if (ec && ec != ramie::stream_errc::end_of_stream) throw std::system_error(ec, "take");
   return text;
 }
 

@@ -43,7 +43,8 @@ enum class resolve_errc : int {
 
 // Connects to whichever of a host's addresses answers first (RFC 8305, "happy eyeballs"): IPv6 first, families in
 // turns, the next one when the one before has failed or has not answered for 250 ms, and all that were begun go on. The
-// others are closed when one has succeeded. If none does, the error is that of the first one.
+// others are closed when one has succeeded. If none does, the error is that of the last one that there
+// was a way to, if any (not network_unreachable and its like).
 //
 // A cancellation point. Throws what resolve() and tcp_stream::connect throw.
 [[nodiscard]] tcp_stream connect(std::string_view host, std::uint16_t port, deadline until = {});

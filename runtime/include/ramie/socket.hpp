@@ -40,15 +40,21 @@ class socket_base {
   // Closes. Operations under way, of whomever, end with EBADF. Never waits. Once or more.
   void close() noexcept;
 
-  // The functions below are system calls that don't wait, and no cancellation points. They throw std::system_error.
+  // The functions below are system calls that don't wait, and no cancellation points. They throw std::system_error, or
+  // set `ec`.
 
   // Where it is bound to.
   [[nodiscard]] address local_address() const;
+  [[nodiscard]] address local_address(std::error_code& ec) const;
   // Bytes that the kernel keeps. It doubles what it is given, and has limits of its own.
   [[nodiscard]] std::size_t send_buffer_size() const;
+  [[nodiscard]] std::size_t send_buffer_size(std::error_code& ec) const;
   void set_send_buffer_size(std::size_t bytes);
+  void set_send_buffer_size(std::size_t bytes, std::error_code& ec);
   [[nodiscard]] std::size_t receive_buffer_size() const;
+  [[nodiscard]] std::size_t receive_buffer_size(std::error_code& ec) const;
   void set_receive_buffer_size(std::size_t bytes);
+  void set_receive_buffer_size(std::size_t bytes, std::error_code& ec);
 
  protected:
   socket_base() noexcept = default;
@@ -57,9 +63,10 @@ class socket_base {
   socket_base& operator=(socket_base&&) noexcept = default;
   ~socket_base() = default;
 
-  [[nodiscard]] address peer_of() const;
-  [[nodiscard]] int option(int level, int name, const char* what) const;
-  void set_option(int level, int name, int value, const char* what);
+  // `ec` null: they throw.
+  [[nodiscard]] address peer_of(std::error_code* ec) const;
+  [[nodiscard]] int option(int level, int name, const char* what, std::error_code* ec) const;
+  void set_option(int level, int name, int value, const char* what, std::error_code* ec);
   [[nodiscard]] const ::ramie::detail::descriptor_ref& descriptor() const noexcept { return fd_; }
   // Nothing is left behind.
   [[nodiscard]] ::ramie::detail::descriptor_ref take_descriptor() noexcept { return std::move(fd_); }
@@ -88,14 +95,15 @@ class stream_socket : public socket_base {
   [[nodiscard]] std::size_t write_some(const_buffers from, deadline until = {});
   [[nodiscard]] std::size_t write_some(const_buffers from, std::error_code& ec, deadline until = {});
 
-  // Reads until there is no room left, and returns how much was read: less only at the end of the stream, or with an
-  // error. Who is cancelled, or is thrown an error, does not learn how much it was.
-  [[nodiscard]] std::size_t read_exactly(std::span<std::byte> into, deadline until = {});
-  [[nodiscard]] std::size_t read_exactly(std::span<std::byte> into, std::error_code& ec, deadline until = {});
-  [[nodiscard]] std::size_t read_exactly(mutable_buffers into, deadline until = {});
-  [[nodiscard]] std::size_t read_exactly(mutable_buffers into, std::error_code& ec, deadline until = {});
+  // Reads until there is no room left. If the stream ends before: stream_errc::end_of_stream. Like the function of that
+  // name in <ramie/stream.hpp> it throws transfer_error, which tells how much was read; the forms with an error_code
+  // return it. Who is cancelled on the way does not learn it.
+  void read_exactly(std::span<std::byte> into, deadline until = {});
+  std::size_t read_exactly(std::span<std::byte> into, std::error_code& ec, deadline until = {});
+  void read_exactly(mutable_buffers into, deadline until = {});
+  std::size_t read_exactly(mutable_buffers into, std::error_code& ec, deadline until = {});
 
-  // Writes all of it. The second returns how much was written: less only with an error. Likewise.
+  // Writes all of it. Likewise.
   void write_all(std::span<const std::byte> from, deadline until = {});
   std::size_t write_all(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
   void write_all(const_buffers from, deadline until = {});
@@ -104,9 +112,11 @@ class stream_socket : public socket_base {
   // No more is sent, and the peer comes to the end of the stream when it has read what was; no more is read; both. Does
   // not wait, and is no cancellation point. Throws std::system_error.
   void shutdown(shutdown_part part);
+  void shutdown(shutdown_part part, std::error_code& ec);
 
   // Who it is connected to. Throws std::system_error, also if the peer has gone meanwhile.
-  [[nodiscard]] address peer_address() const { return peer_of(); }
+  [[nodiscard]] address peer_address() const { return peer_of(nullptr); }
+  [[nodiscard]] address peer_address(std::error_code& ec) const { return peer_of(&ec); }
 
  protected:
   stream_socket() noexcept = default;
@@ -143,7 +153,8 @@ class datagram_socket : public socket_base {
                                       deadline until = {});
 
   // Where it is connected. Throws std::system_error.
-  [[nodiscard]] address peer_address() const { return peer_of(); }
+  [[nodiscard]] address peer_address() const { return peer_of(nullptr); }
+  [[nodiscard]] address peer_address(std::error_code& ec) const { return peer_of(&ec); }
 
  protected:
   datagram_socket() noexcept = default;
@@ -201,6 +212,7 @@ class write_half : private stream_socket {
 
   // No more is written, and the peer comes to the end of the stream. Like shutdown; the destructor does it, too.
   void finish() { shutdown(shutdown_part::write); }
+  void finish(std::error_code& ec) { shutdown(shutdown_part::write, ec); }
 
  protected:
   write_half() noexcept = default;

@@ -56,19 +56,25 @@ class tcp_stream : public stream_socket {
   // Two halves; nothing is left here. Any fiber or thread that nobody uses it beside.
   [[nodiscard]] halves split() && noexcept;
 
-  // Options: system calls that don't wait. They throw std::system_error.
+  // Options: system calls that don't wait. They throw std::system_error, or set `ec`.
 
   // Whether small pieces are sent at once instead of waiting for an acknowledgement of those before.
   [[nodiscard]] bool no_delay() const;
+  [[nodiscard]] bool no_delay(std::error_code& ec) const;
   void set_no_delay(bool on);
+  void set_no_delay(bool on, std::error_code& ec);
   // Whether a silent peer is asked, after hours unless the system is set up otherwise, whether it is still there.
   [[nodiscard]] bool keep_alive() const;
+  [[nodiscard]] bool keep_alive(std::error_code& ec) const;
   void set_keep_alive(bool on);
+  void set_keep_alive(bool on, std::error_code& ec);
   // What closing does about data that has not been sent: nothing: the system goes on with it, which is the rule; zero:
   // it is dropped, and the peer gets ECONNRESET. Any other time *blocks the thread* of whoever is last to let go, for
   // so long: shut writing down and read to the end instead.
   [[nodiscard]] std::optional<std::chrono::seconds> linger() const;
+  [[nodiscard]] std::optional<std::chrono::seconds> linger(std::error_code& ec) const;
   void set_linger(std::optional<std::chrono::seconds> time);
+  void set_linger(std::optional<std::chrono::seconds> time, std::error_code& ec);
 
  private:
   friend class tcp_listener;
@@ -86,6 +92,7 @@ class tcp_listener : public ::ramie::detail::listening_socket {
   // Bound to an internet address, listening. Port 0: the system chooses, local_address() tells. Does not wait, and is
   // no cancellation point. Throws std::system_error: address_in_use …; usage_error for an address of another kind.
   [[nodiscard]] static tcp_listener bind(const address& where, const listen_options& how = {});
+  [[nodiscard]] static tcp_listener bind(const address& where, std::error_code& ec) { return bind(where, {}, ec); }
   [[nodiscard]] static tcp_listener bind(const address& where, const listen_options& how, std::error_code& ec);
 
   // Takes a listening descriptor over. Throws std::bad_alloc; it is closed then.

@@ -26,9 +26,12 @@ class udp_socket : public datagram_socket {
   // Takes a descriptor over. Throws std::bad_alloc; it is closed then.
   [[nodiscard]] static udp_socket from_native(int fd);
 
-  // Whether it may send to addresses that are everybody's. System calls that don't wait. Throw std::system_error.
+  // Whether it may send to addresses that are everybody's. System calls that don't wait. Throw std::system_error, or
+  // set `ec`.
   [[nodiscard]] bool broadcast() const;
+  [[nodiscard]] bool broadcast(std::error_code& ec) const;
   void set_broadcast(bool on);
+  void set_broadcast(bool on, std::error_code& ec);
 
  private:
   explicit udp_socket(::ramie::detail::descriptor_ref fd) noexcept : datagram_socket(std::move(fd)) {}

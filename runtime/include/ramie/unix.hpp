@@ -52,6 +52,7 @@ class unix_stream : public stream_socket {
 
   // Two that are connected to each other. Does not wait. Throws std::system_error, std::bad_alloc.
   [[nodiscard]] static std::pair<unix_stream, unix_stream> pair();
+  [[nodiscard]] static std::pair<unix_stream, unix_stream> pair(std::error_code& ec);
 
   // Takes a connected descriptor over. Throws std::bad_alloc; it is closed then.
   [[nodiscard]] static unix_stream from_native(int fd);
@@ -65,6 +66,7 @@ class unix_stream : public stream_socket {
 
   // Of the process at the other end. Does not wait. Throws std::system_error.
   [[nodiscard]] unix_credentials peer_credentials() const;
+  [[nodiscard]] unix_credentials peer_credentials(std::error_code& ec) const;
 
  private:
   friend class unix_listener;
@@ -80,6 +82,7 @@ class unix_listener : public ::ramie::detail::listening_socket {
   // Bound and listening; of `how` only the backlog counts. Does not wait, and is no cancellation point. Throws
   // std::system_error: address_in_use …; usage_error for an address of another kind.
   [[nodiscard]] static unix_listener bind(const address& where, const listen_options& how = {});
+  [[nodiscard]] static unix_listener bind(const address& where, std::error_code& ec) { return bind(where, {}, ec); }
   [[nodiscard]] static unix_listener bind(const address& where, const listen_options& how, std::error_code& ec);
 
   // Takes a listening descriptor over. Throws std::bad_alloc; it is closed then.
@@ -107,8 +110,10 @@ class unix_datagram : public datagram_socket {
   [[nodiscard]] static unix_datagram bind(const address& where, std::error_code& ec);
   // Without a name: to send only. Throws std::system_error, std::bad_alloc.
   [[nodiscard]] static unix_datagram unbound();
+  [[nodiscard]] static unix_datagram unbound(std::error_code& ec);
   // Two that are connected to each other. Throws std::system_error, std::bad_alloc.
   [[nodiscard]] static std::pair<unix_datagram, unix_datagram> pair();
+  [[nodiscard]] static std::pair<unix_datagram, unix_datagram> pair(std::error_code& ec);
 
   // Takes a descriptor over. Throws std::bad_alloc; it is closed then.
   [[nodiscard]] static unix_datagram from_native(int fd);

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <vector>
 
+#include <ramie/cancel.hpp>
 #include <ramie/error.hpp>
 
 #include "net.hpp"
@@ -45,7 +46,7 @@ class attempts {
   [[nodiscard]] bool empty() const noexcept { return under_way_.empty(); }
   // 0, or why it can't be begun.
   [[nodiscard]] std::int32_t begin(const address& to) noexcept {
-    const int fd = outcome_of(::socket(native(to)->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int fd = outcome_of(::socket(native_family(to), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) return fd;
     under_way_.push_back(fd);
     int result = outcome_of(::connect(fd, native(to), native_size(to)));
@@ -76,8 +77,11 @@ class attempts {
     const int result = outcome_of(::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size));
     return result != 0 ? result : -error;
   }
+  // It leaves the set first: a child that is about to exec may have a copy, for which the set would go on to report
+  // this number, whoever has got it by then.
   void drop(int fd) noexcept {
     std::erase(under_way_, fd);
+    (void)set_->with_fd([fd](int set) { return ::epoll_ctl(set, EPOLL_CTL_DEL, fd, nullptr); });
     ::close(fd);
   }
   // The others go with this object.
@@ -92,6 +96,11 @@ class attempts {
   std::vector<int> under_way_;
 };
 
+// No packet finds its way there: a machine without IPv6 says so of half of a host's addresses.
+bool is_without_a_way(std::int32_t error) noexcept {
+  return error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EADDRNOTAVAIL || error == -EAFNOSUPPORT;
+}
+
 // The state of one call.
 class connect_race {
  public:
@@ -99,10 +108,11 @@ class connect_race {
       : rest_(candidates), until_(until), under_way_(candidates.size()) {}
 
   [[nodiscard]] opened run() {
+    check_cancelled();  // also if nothing can be begun
     if (const std::int32_t error = under_way_.open(); error < 0) return {{}, error};
     for (;;) {
       while (!rest_.empty() && (under_way_.empty() || deadline(next_at_).expired())) begin_next();
-      if (under_way_.empty()) return {{}, first_error_};
+      if (under_way_.empty()) return {{}, error_};
       const bool last = rest_.empty();
       const std::int32_t ended = under_way_.next_ended(last ? until_ : deadline(std::min(next_at_, until_.when())));
       if (ended == -EAGAIN || (ended == -ETIMEDOUT && !until_.expired())) continue;
@@ -122,7 +132,7 @@ class connect_race {
     if (const std::int32_t error = under_way_.begin(to); error < 0) failed(error);
   }
   void failed(std::int32_t error) noexcept {
-    if (first_error_ == 0) first_error_ = error;
+    if (!is_without_a_way(error) || is_without_a_way(error_) || error_ == 0) error_ = error;
     next_at_ = std::chrono::steady_clock::time_point::min();  // at once
   }
 
@@ -130,7 +140,7 @@ class connect_race {
   const deadline until_;
   attempts under_way_;
   std::chrono::steady_clock::time_point next_at_ = std::chrono::steady_clock::time_point::min();
-  std::int32_t first_error_ = 0;
+  std::int32_t error_ = 0;  // if all fail: of the last one that there was a way to
 };
 
 opened connect_any(std::span<const address> candidates, deadline until) {

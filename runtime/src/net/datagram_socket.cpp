@@ -2,16 +2,21 @@
 // Datagrams of any kind.
 #include <ramie/socket.hpp>
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
+
+#include <ramie/runtime/budget.hpp>
+#include <ramie/runtime/here.hpp>
 
 #include "net.hpp"
 
 namespace ramie::inline v0 {
 
 using detail::descriptor_ref;
+using detail::growing_pause;
 using detail::native;
 using detail::native_size;
 using detail::outcome_of;
@@ -24,10 +29,32 @@ using detail::with_fd_of;
 namespace {
 
 const wait_reason waits_to_send{"send"};
+const wait_reason waits_for_room{"send_to, until the receiver has room"};
 const wait_reason waits_to_receive{"receive"};
 
 std::int32_t connect_to(const descriptor_ref& fd, const address& peer) {
   return with_fd_of(fd, [&](int number) { return outcome_of(::connect(number, native(peer), native_size(peer))); });
+}
+
+// To a unix socket that the sender is not connected to. If the receiver's queue is full no mechanism knows how to wait:
+// to poll and epoll the sender is ready, for it has room itself. What it does wait for never comes, but close() ends
+// it.
+std::int32_t send_locally(const descriptor_ref& fd, const msghdr& message, deadline until) {
+  const auto attempt = [&](int number) {
+    return outcome_of(static_cast<int>(::sendmsg(number, &message, MSG_DONTWAIT | MSG_NOSIGNAL)));
+  };
+  detail::whereabouts here = detail::look_around();
+  detail::begin_operation(here);
+  for (growing_pause pause;;) {
+    const int result = with_fd_of(fd, attempt);
+    if (result != -EAGAIN) return result;
+    if (until.expired()) return -ETIMEDOUT;
+    platform::io_operation op;
+    op.code = platform::io_code::ready;
+    op.flags = POLLPRI;
+    const std::int32_t ended = perform(fd, op, waits_for_room, pause.next(until));
+    if (ended < 0 && ended != -ETIMEDOUT) return ended;
+  }
 }
 
 // To where it is connected, unless `to` says where.
@@ -41,6 +68,7 @@ std::int32_t send_one(const descriptor_ref& fd, std::span<const std::byte> what,
     target = *to;
     message.msg_name = const_cast<void*>(target.data());
     message.msg_namelen = native_size(target);
+    if (to->family() == address_family::local) return send_locally(fd, message, until);
   }
   platform::io_operation op;
   op.code = platform::io_code::send_message;

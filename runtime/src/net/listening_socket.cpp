@@ -71,7 +71,7 @@ int begin_to_listen(int fd, const address& where, const listen_options& how) noe
 }  // namespace
 
 descriptor_ref listening_socket::listen_at(const address& where, const listen_options& how, std::error_code* ec) {
-  opened made = open_socket(where, SOCK_STREAM);
+  opened made = open_socket(native_family(where), SOCK_STREAM);
   if (made.error == 0) made.error = made.fd->with_fd([&](int fd) { return begin_to_listen(fd, where, how); });
   if (made.error != 0) made.fd = {};
   return value_of(std::move(made), ec, "ramie: bind");

@@ -70,7 +70,9 @@ looked_up ask_system(const request& wanted) {
 }
 
 looked_up look_up(request wanted, deadline until) {
+  check_cancelled();
   if (wanted.host.find('\0') != wanted.host.npos) return {{}, resolve_errc::not_found};
+  if (wanted.service.find('\0') != wanted.service.npos) return {{}, resolve_errc::no_service};
   const auto on_pool = [&] {
     return blocking(detach_on_cancel, [wanted = std::move(wanted)] { return ask_system(wanted); });
   };

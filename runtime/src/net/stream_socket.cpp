@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "../stream/transfer.hpp"
 #include "net.hpp"
 
 namespace ramie::inline v0 {
@@ -84,53 +85,60 @@ std::int32_t write_from(const descriptor_ref& fd, const_buffers from, deadline u
   return transfer_pieces(fd, from, 0, until);
 }
 
-// How far an operation of several steps has come. At the end of the stream it ends without an error.
+// How far an operation of several steps has come, and what ended it too early.
 struct stream_progress {
   std::size_t count = 0;
-  std::int32_t error = 0;
+  std::error_code error;
 
-  std::size_t or_throw(const char* what) const {
-    (void)value_or_throw(error, what);
-    return count;
-  }
+  void or_throw(const char* what) const { detail::throw_transfer_error_if(error, what, count); }
   std::size_t or_error(std::error_code& ec) const noexcept {
-    (void)value_or_error(error, ec);
+    ec = error;
     return count;
   }
 };
 
-template <class Bytes, class Step>
-stream_progress repeat(Bytes all, Step step) {
+// Several pieces, without so many bytes at the beginning of the first.
+template <class Buffers>
+struct pieces_left {
+  Buffers pieces;
+  std::size_t skip = 0;
+  [[nodiscard]] bool empty() const noexcept { return pieces.empty(); }
+};
+
+template <class Byte>
+void pass(std::span<Byte>& rest, std::size_t count) noexcept {
+  rest = rest.subspan(count);
+}
+// Then the first piece, if any, is not empty.
+template <class Buffers>
+void pass(pieces_left<Buffers>& rest, std::size_t count) noexcept {
+  rest.skip += count;
+  while (!rest.empty() && rest.skip >= rest.pieces.front().size()) {
+    rest.skip -= rest.pieces.front().size();
+    rest.pieces = rest.pieces.subspan(1);
+  }
+}
+
+// Also if there is nothing to transfer, step() is called: once.
+template <class Rest, class Step>
+stream_progress repeat(Rest rest, Step step) {
   stream_progress so_far;
   do {
-    const std::int32_t result = step(all.subspan(so_far.count));
-    if (result <= 0) {
-      so_far.error = result;
-      break;
-    }
-    so_far.count += static_cast<std::size_t>(result);
-  } while (so_far.count < all.size());
+    const std::int32_t result = step(rest);
+    const std::size_t count = value_or_error(result, so_far.error);
+    if (result == 0 && !rest.empty()) so_far.error = stream_errc::end_of_stream;
+    if (so_far.error) break;
+    so_far.count += count;
+    pass(rest, count);
+  } while (!rest.empty());
   return so_far;
 }
 
 template <class Buffers>
-stream_progress transfer_all_pieces(const descriptor_ref& fd, Buffers rest, deadline until) {
-  stream_progress so_far;
-  std::size_t skip = 0;  // of the first
-  do {
-    const std::int32_t result = transfer_pieces(fd, rest, skip, until);
-    if (result <= 0) {
-      so_far.error = result;
-      break;
-    }
-    so_far.count += static_cast<std::size_t>(result);
-    skip += static_cast<std::size_t>(result);
-    while (!rest.empty() && skip >= rest.front().size()) {
-      skip -= rest.front().size();
-      rest = rest.subspan(1);
-    }
-  } while (!rest.empty());
-  return so_far;
+stream_progress transfer_all_pieces(const descriptor_ref& fd, Buffers all, deadline until) {
+  pieces_left<Buffers> rest{all};
+  pass(rest, 0);
+  return repeat(rest, [&](const auto& left) { return transfer_pieces(fd, left.pieces, left.skip, until); });
 }
 
 stream_progress read_all(const descriptor_ref& fd, bytes_in into, deadline until) {
@@ -168,27 +176,27 @@ std::size_t stream_socket::write_some(const_buffers from, std::error_code& ec, d
   return value_or_error(write_from(descriptor(), from, until), ec);
 }
 
-std::size_t stream_socket::read_exactly(bytes_in into, deadline until) {
-  return read_all(descriptor(), into, until).or_throw("ramie: read_exactly");
+void stream_socket::read_exactly(bytes_in into, deadline until) {
+  read_all(descriptor(), into, until).or_throw("ramie: read_exactly");
 }
 std::size_t stream_socket::read_exactly(bytes_in into, std::error_code& ec, deadline until) {
   return read_all(descriptor(), into, until).or_error(ec);
 }
-std::size_t stream_socket::read_exactly(mutable_buffers into, deadline until) {
-  return transfer_all_pieces(descriptor(), into, until).or_throw("ramie: read_exactly");
+void stream_socket::read_exactly(mutable_buffers into, deadline until) {
+  transfer_all_pieces(descriptor(), into, until).or_throw("ramie: read_exactly");
 }
 std::size_t stream_socket::read_exactly(mutable_buffers into, std::error_code& ec, deadline until) {
   return transfer_all_pieces(descriptor(), into, until).or_error(ec);
 }
 
 void stream_socket::write_all(bytes_out from, deadline until) {
-  (void)write_all_of(descriptor(), from, until).or_throw("ramie: write_all");
+  write_all_of(descriptor(), from, until).or_throw("ramie: write_all");
 }
 std::size_t stream_socket::write_all(bytes_out from, std::error_code& ec, deadline until) {
   return write_all_of(descriptor(), from, until).or_error(ec);
 }
 void stream_socket::write_all(const_buffers from, deadline until) {
-  (void)transfer_all_pieces(descriptor(), from, until).or_throw("ramie: write_all");
+  transfer_all_pieces(descriptor(), from, until).or_throw("ramie: write_all");
 }
 std::size_t stream_socket::write_all(const_buffers from, std::error_code& ec, deadline until) {
   return transfer_all_pieces(descriptor(), from, until).or_error(ec);
@@ -205,6 +213,9 @@ std::int32_t shut_down(const descriptor_ref& fd, shutdown_part part) {
 
 void stream_socket::shutdown(shutdown_part part) {
   (void)value_or_throw(shut_down(descriptor(), part), "ramie: shutdown");
+}
+void stream_socket::shutdown(shutdown_part part, std::error_code& ec) {
+  (void)value_or_error(shut_down(descriptor(), part), ec);
 }
 
 }  // namespace ramie::inline v0

@@ -5,6 +5,9 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "net.hpp"
 
 namespace ramie::inline v0 {
@@ -14,8 +17,8 @@ using detail::expect_ip;
 using detail::open_connected;
 using detail::open_descriptor;
 using detail::outcome_of;
+using detail::settle;
 using detail::value_of;
-using detail::value_or_throw;
 using detail::with_fd_of;
 
 tcp_stream tcp_stream::connect(const address& to, deadline until) {
@@ -37,30 +40,64 @@ tcp_stream::halves tcp_stream::split() && noexcept {
 }
 
 bool tcp_stream::no_delay() const {
-  return option(IPPROTO_TCP, TCP_NODELAY, "ramie: no_delay") != 0;
+  return option(IPPROTO_TCP, TCP_NODELAY, "ramie: no_delay", nullptr) != 0;
+}
+bool tcp_stream::no_delay(std::error_code& ec) const {
+  return option(IPPROTO_TCP, TCP_NODELAY, "ramie: no_delay", &ec) != 0;
 }
 void tcp_stream::set_no_delay(bool on) {
-  set_option(IPPROTO_TCP, TCP_NODELAY, on ? 1 : 0, "ramie: set_no_delay");
+  set_option(IPPROTO_TCP, TCP_NODELAY, on ? 1 : 0, "ramie: set_no_delay", nullptr);
+}
+void tcp_stream::set_no_delay(bool on, std::error_code& ec) {
+  set_option(IPPROTO_TCP, TCP_NODELAY, on ? 1 : 0, "ramie: set_no_delay", &ec);
 }
 bool tcp_stream::keep_alive() const {
-  return option(SOL_SOCKET, SO_KEEPALIVE, "ramie: keep_alive") != 0;
+  return option(SOL_SOCKET, SO_KEEPALIVE, "ramie: keep_alive", nullptr) != 0;
+}
+bool tcp_stream::keep_alive(std::error_code& ec) const {
+  return option(SOL_SOCKET, SO_KEEPALIVE, "ramie: keep_alive", &ec) != 0;
 }
 void tcp_stream::set_keep_alive(bool on) {
-  set_option(SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0, "ramie: set_keep_alive");
+  set_option(SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0, "ramie: set_keep_alive", nullptr);
+}
+void tcp_stream::set_keep_alive(bool on, std::error_code& ec) {
+  set_option(SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0, "ramie: set_keep_alive", &ec);
 }
 
-std::optional<std::chrono::seconds> tcp_stream::linger() const {
+namespace {
+
+using seconds = std::chrono::seconds;
+
+std::optional<seconds> ask_for_linger(const descriptor_ref& from, std::error_code* ec) {
   ::linger value{};
   socklen_t size = sizeof value;
   const auto ask = [&](int fd) { return outcome_of(::getsockopt(fd, SOL_SOCKET, SO_LINGER, &value, &size)); };
-  (void)value_or_throw(with_fd_of(descriptor(), ask), "ramie: linger");
+  settle(with_fd_of(from, ask), ec, "ramie: linger");
   if (value.l_onoff == 0) return std::nullopt;
-  return std::chrono::seconds(value.l_linger);
+  return seconds(value.l_linger);
 }
-void tcp_stream::set_linger(std::optional<std::chrono::seconds> time) {
-  const ::linger value{time ? 1 : 0, time ? static_cast<int>(time->count()) : 0};
+
+void change_linger(const descriptor_ref& of, std::optional<seconds> time, std::error_code* ec) {
+  constexpr seconds longest(std::numeric_limits<int>::max());
+  const auto clamped = std::clamp(time.value_or(seconds(0)), seconds(0), longest);
+  const ::linger value{time ? 1 : 0, static_cast<int>(clamped.count())};
   const auto set = [&](int fd) { return outcome_of(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &value, sizeof value)); };
-  (void)value_or_throw(with_fd_of(descriptor(), set), "ramie: set_linger");
+  settle(with_fd_of(of, set), ec, "ramie: set_linger");
+}
+
+}  // namespace
+
+std::optional<seconds> tcp_stream::linger() const {
+  return ask_for_linger(descriptor(), nullptr);
+}
+std::optional<seconds> tcp_stream::linger(std::error_code& ec) const {
+  return ask_for_linger(descriptor(), &ec);
+}
+void tcp_stream::set_linger(std::optional<seconds> time) {
+  change_linger(descriptor(), time, nullptr);
+}
+void tcp_stream::set_linger(std::optional<seconds> time, std::error_code& ec) {
+  change_linger(descriptor(), time, &ec);
 }
 
 tcp_listener tcp_listener::bind(const address& where, const listen_options& how) {

@@ -26,10 +26,16 @@ udp_socket udp_socket::from_native(int fd) {
 }
 
 bool udp_socket::broadcast() const {
-  return option(SOL_SOCKET, SO_BROADCAST, "ramie: broadcast") != 0;
+  return option(SOL_SOCKET, SO_BROADCAST, "ramie: broadcast", nullptr) != 0;
+}
+bool udp_socket::broadcast(std::error_code& ec) const {
+  return option(SOL_SOCKET, SO_BROADCAST, "ramie: broadcast", &ec) != 0;
 }
 void udp_socket::set_broadcast(bool on) {
-  set_option(SOL_SOCKET, SO_BROADCAST, on ? 1 : 0, "ramie: set_broadcast");
+  set_option(SOL_SOCKET, SO_BROADCAST, on ? 1 : 0, "ramie: set_broadcast", nullptr);
+}
+void udp_socket::set_broadcast(bool on, std::error_code& ec) {
+  set_option(SOL_SOCKET, SO_BROADCAST, on ? 1 : 0, "ramie: set_broadcast", &ec);
 }
 
 }  // namespace ramie::inline v0

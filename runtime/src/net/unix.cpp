@@ -14,9 +14,10 @@ using detail::open_bound_datagrams;
 using detail::open_connected;
 using detail::open_descriptor;
 using detail::open_pair;
+using detail::open_socket;
 using detail::outcome_of;
+using detail::settle;
 using detail::value_of;
-using detail::value_or_throw;
 using detail::with_fd_of;
 
 unix_stream unix_stream::connect(const address& to, deadline until) {
@@ -29,7 +30,11 @@ unix_stream unix_stream::connect(const address& to, std::error_code& ec, deadlin
 }
 
 std::pair<unix_stream, unix_stream> unix_stream::pair() {
-  auto [first, second] = open_pair(SOCK_STREAM, "ramie: unix_stream::pair");
+  auto [first, second] = open_pair(SOCK_STREAM, nullptr, "ramie: unix_stream::pair");
+  return {unix_stream(std::move(first)), unix_stream(std::move(second))};
+}
+std::pair<unix_stream, unix_stream> unix_stream::pair(std::error_code& ec) {
+  auto [first, second] = open_pair(SOCK_STREAM, &ec, "ramie: unix_stream::pair");
   return {unix_stream(std::move(first)), unix_stream(std::move(second))};
 }
 
@@ -42,12 +47,23 @@ unix_stream::halves unix_stream::split() && noexcept {
   return {unix_reader(fd), unix_writer(fd)};
 }
 
-unix_credentials unix_stream::peer_credentials() const {
+namespace {
+
+unix_credentials ask_for_credentials(const descriptor_ref& of, std::error_code* ec) {
   ucred who{};
   socklen_t size = sizeof who;
   const auto ask = [&](int fd) { return outcome_of(::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size)); };
-  (void)value_or_throw(with_fd_of(descriptor(), ask), "ramie: peer_credentials");
+  settle(with_fd_of(of, ask), ec, "ramie: peer_credentials");
   return {who.pid, who.uid, who.gid};
+}
+
+}  // namespace
+
+unix_credentials unix_stream::peer_credentials() const {
+  return ask_for_credentials(descriptor(), nullptr);
+}
+unix_credentials unix_stream::peer_credentials(std::error_code& ec) const {
+  return ask_for_credentials(descriptor(), &ec);
 }
 
 unix_listener unix_listener::bind(const address& where, const listen_options& how) {
@@ -73,12 +89,18 @@ unix_datagram unix_datagram::bind(const address& where, std::error_code& ec) {
 }
 
 unix_datagram unix_datagram::unbound() {
-  return unix_datagram(open_descriptor::adopt(static_cast<int>(
-      value_or_throw(outcome_of(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)), "ramie: unix_datagram::unbound"))));
+  return unix_datagram(value_of(open_socket(AF_UNIX, SOCK_DGRAM), nullptr, "ramie: unix_datagram::unbound"));
+}
+unix_datagram unix_datagram::unbound(std::error_code& ec) {
+  return unix_datagram(value_of(open_socket(AF_UNIX, SOCK_DGRAM), &ec, "ramie: unix_datagram::unbound"));
 }
 
 std::pair<unix_datagram, unix_datagram> unix_datagram::pair() {
-  auto [first, second] = open_pair(SOCK_DGRAM, "ramie: unix_datagram::pair");
+  auto [first, second] = open_pair(SOCK_DGRAM, nullptr, "ramie: unix_datagram::pair");
+  return {unix_datagram(std::move(first)), unix_datagram(std::move(second))};
+}
+std::pair<unix_datagram, unix_datagram> unix_datagram::pair(std::error_code& ec) {
+  auto [first, second] = open_pair(SOCK_DGRAM, &ec, "ramie: unix_datagram::pair");
   return {unix_datagram(std::move(first)), unix_datagram(std::move(second))};
 }
 
