@@ -203,7 +203,7 @@ std::int32_t open_descriptor::perform_on_thread_of_pool(platform::io_operation& 
   try {
     return blocking([this, &op] { return with_fd([&op](int) { return platform::carry_out(op); }); });
   } catch (const std::system_error& e) {
-    return -e.code().value();
+    return e.code().value() == EAGAIN ? -ENOMEM : -e.code().value();  // as in prepare_io
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
   }

@@ -7,7 +7,8 @@
 //     under way, and not in its parker. What it submitted goes to the kernel at the same moments.
 //   - The monitor, for an owner that is held up by a fiber: a hogged worker does not delay the operations of others.
 //
-// An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by whoever takes it. After that only its fiber may touch it: see request.hpp.
+// An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by
+// whoever takes it; after that only its fiber may touch it: request.hpp.
 #pragma once
 
 #include <cstddef>
