@@ -115,6 +115,7 @@ worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
   migrations += o.migrations;
   times_parked += o.times_parked;
   naps += o.naps;
+  retreats += o.retreats;
   cancel_redelivered += o.cancel_redelivered;
   return *this;
 }

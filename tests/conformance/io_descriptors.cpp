@@ -243,6 +243,60 @@ TEST_CASE("what has come counts although its fiber is cancelled, which learns of
   }
 }
 
+// The pool has one thread, which is busy when the fiber is cancelled: the write can only come afterwards.
+TEST_CASE("what the pool does for a fiber that is cancelled counts, which learns of that later", "[conformance][io]") {
+  for (const auto which : {io_choice::epoll, io_choice::poll}) {
+    auto o = test::with_workers(1);
+    o.io = which;
+    o.max_blocking_threads = 1;
+    test::reports reported;
+    std::int32_t written = 0;
+    bool told_later = false;
+    char there[8] = {};
+    char name[] = "/tmp/ramie-io-XXXXXX";
+    auto f = open_descriptor::adopt(::mkostemp(name, O_CLOEXEC));
+    REQUIRE(::unlink(name) == 0);
+    ramie::runtime rt(o);
+    rt.run([&] {
+      std::atomic<bool> busy{false}, release{false};
+      ramie::nursery n, cancelled;
+      n.spawn([&] {
+        ramie::blocking([&] {
+          busy = true;
+          test::until([&] { return release.load(); });
+        });
+      });
+      while (!busy) ramie::yield();
+      cancelled.spawn([&] {
+        char text[] = "pool";
+        io_operation op;
+        op.code = io_code::write;
+        op.memory = text;
+        op.count = 4;
+        op.offset = 0;
+        written = f->perform(op, why);
+        try {
+          ramie::yield();
+        } catch (const ramie::cancelled&) {
+          told_later = true;
+          throw;
+        }
+      });
+      while (rt.stats().blocking.pending == 0) ramie::yield();
+      cancelled.cancel();
+      release = true;
+      cancelled.join();
+      n.join();
+    });
+    INFO(name_of(which));
+    CHECK(written == 4);
+    CHECK(told_later);
+    CHECK(f->with_fd([&](int fd) { return static_cast<int>(::pread(fd, there, sizeof there, 0)); }) == 4);
+    CHECK(std::string_view(there) == "pool");
+    CHECK(reported.count(ramie::report_kind::swallowed_cancellation) == 0);
+  }
+}
+
 TEST_CASE("a worker that sleeps where operations are done is woken by work, time and threads", "[conformance][io]") {
   on_each([](findings& found) {
     auto ends = make_pair();
@@ -375,6 +429,29 @@ TEST_CASE("descriptors that are closed and made again never see each other's byt
       });
     }
     n.join();
+  });
+}
+
+// Another file has got its number meanwhile.
+TEST_CASE("an operation on a closed descriptor leaves its number alone", "[conformance][io]") {
+  on_each([](findings& found) {
+    auto ends = make_pair();
+    const int number = ends[0]->number();
+    ends[0]->close();
+    int other[2];
+    found.expect(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, other) == 0);
+    const bool again = other[0] == number;  // the lowest that is free
+    char text[4];
+    const auto untouched = [&] {
+      return receive(ends[0], text) == -EBADF && (::fcntl(number, F_GETFL) & O_NONBLOCK) == 0;
+    };
+    bool by_thread = false;
+    found.expect(again && ::send(other[1], "mine", 4, 0) == 4);
+    found.expect(untouched());
+    std::thread([&] { by_thread = untouched(); }).join();
+    found.expect(by_thread);
+    found.expect(::recv(other[0], text, sizeof text, MSG_DONTWAIT) == 4);
+    for (const int fd : other) ::close(fd);
   });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Clauses of spec/ that no other test would miss.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -348,6 +350,30 @@ TEST_CASE("a draining worker moves all it has to the injection queue", "[conform
   int in_order = 0;
   for (std::size_t i = 0; i < 12; ++i) in_order += out[i] == &s.fibers[i];
   CHECK(in_order == 12);
+}
+
+// IO20
+TEST_CASE("a worker with operations under way does not retire", "[conformance][elastic][io]") {
+  still_worker s;
+  REQUIRE(s.sched().prepare_io(s.w(), timekeeper::never) == 0);
+  ramie::platform::io_backend& backend = *s.w().io.backend();
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+  char c = 0;
+  ramie::platform::io_operation op;
+  op.code = ramie::platform::io_code::read;
+  op.fd = ends[0];
+  op.memory = &c;
+  op.count = 1;
+  s.sched().live.store(2);  // one more than there need be
+  backend.submit(op);
+  CHECK(!s.sched().may_retire(s.w()));
+  REQUIRE(::write(ends[1], "x", 1) == 1);
+  ramie::platform::io_operation* done[1] = {};
+  REQUIRE(backend.wait(done, ramie::platform::io_backend::never) == 1);
+  CHECK(s.sched().may_retire(s.w()));
+  CHECK(s.sched().live.load() == 1);
+  for (const int end : ends) ::close(end);
 }
 
 // Q10, Q12, Q13

@@ -29,6 +29,7 @@ struct worker_stats {
   std::uint64_t migrations = 0;          // resumed on another worker than last (counted in chaos mode)
   std::uint64_t times_parked = 0;        // times this worker slept
   std::uint64_t naps = 0;                // times it rested because what it stole was not worth it
+  std::uint64_t retreats = 0;            // times it left all to the others because the machine had no processor for it
   std::uint64_t cancel_redelivered = 0;  // `cancelled` delivered to a fiber that had swallowed it
 
   worker_stats& operator+=(const worker_stats& other) noexcept;

@@ -12,7 +12,7 @@
 
 #include <ramie/cancel.hpp>
 
-#include "pieces.hpp"
+#include "../io/pieces.hpp"
 #include "system.hpp"
 
 namespace ramie::detail {

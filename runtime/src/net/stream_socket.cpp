@@ -7,14 +7,18 @@
 
 #include <algorithm>
 
+#include "../io/pieces.hpp"
 #include "../stream/transfer.hpp"
 #include "net.hpp"
 
 namespace ramie::inline v0 {
 
 using detail::descriptor_ref;
+using detail::list_pieces;
+using detail::most_at_once;
 using detail::outcome_of;
 using detail::perform;
+using detail::pieces_at_once;
 using detail::value_or_error;
 using detail::value_or_throw;
 using detail::wait_reason;
@@ -26,10 +30,6 @@ namespace {
 
 const wait_reason waits_to_read{"read"};
 const wait_reason waits_to_write{"write"};
-
-// No system call transfers more than this.
-constexpr std::size_t most_at_once = 0x7ffff000;
-constexpr std::size_t pieces_at_once = 64;
 
 using bytes_in = std::span<std::byte>;
 using bytes_out = std::span<const std::byte>;
@@ -48,21 +48,6 @@ std::int32_t write_from(const descriptor_ref& fd, bytes_out from, deadline until
   op.memory = const_cast<std::byte*>(from.data());
   op.count = static_cast<std::uint32_t>(std::min(from.size(), most_at_once));
   return perform(fd, op, waits_to_write, until);
-}
-
-// The first pieces, without the empty ones, and without so many bytes at the beginning of the first.
-template <class Buffers>
-std::size_t list_pieces(Buffers from, std::size_t skip, std::span<iovec, pieces_at_once> out) noexcept {
-  std::size_t count = 0;
-  std::size_t room = most_at_once;
-  for (std::size_t i = 0; i < from.size() && count < out.size() && room != 0; ++i) {
-    const auto piece = from[i].subspan(i == 0 ? skip : 0);
-    if (piece.empty()) continue;
-    const std::size_t size = std::min(piece.size(), room);
-    out[count++] = {const_cast<std::byte*>(piece.data()), size};
-    room -= size;
-  }
-  return count;
 }
 
 template <class Buffers>

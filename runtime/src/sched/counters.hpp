@@ -11,7 +11,8 @@ namespace ramie::detail {
 struct counters {
   using count = platform::owned<std::uint64_t>;
   count spawned, started, finished_in_place, adopted, discarded, loop_switches, hand_offs, polls, parks, enqueued,
-      lifo_hits, batch_fetches, overflows, steals, stolen, migrations, times_parked, naps, cancel_redelivered;
+      lifo_hits, batch_fetches, overflows, steals, stolen, migrations, times_parked, naps, retreats,
+      cancel_redelivered;
 
   [[nodiscard]] worker_stats read() const noexcept {
     return {spawned.get(),
@@ -32,6 +33,7 @@ struct counters {
             migrations.get(),
             times_parked.get(),
             naps.get(),
+            retreats.get(),
             cancel_redelivered.get()};
   }
 };

@@ -22,6 +22,7 @@ void scheduler::thread_main(worker& w) noexcept {
   w.leaving_pool.set(false);
   w.tempo.restart(w.count.polls.get(), platform::steady_clock::instance().now());
   loop(&w);
+  w.room.meter.let_go();
   for (stack_block* s = w.spares.get(); s != nullptr;) {
     stack_block* const next = s->next.get();
     w.sched.stacks.give_back(s);

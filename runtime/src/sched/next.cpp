@@ -106,17 +106,22 @@ std::uint64_t scheduler::polls_of_others(const worker& w) const noexcept {
   return sum;
 }
 
-// What the worker brought home last may have been crumbs: see thrift.hpp. Those who rely on its search can't be let
-// down: what they queued is theirs to run, or found after the nap.
-void scheduler::nap_after_crumbs(worker& w) noexcept {
-  const auto nap = w.appetite.judge();
-  if (nap == platform::nanoseconds{0}) return;
-  (void)stacks.trim(stack_trim_batch);
+// To rest where nobody wakes it. Those who rely on its search can't be let down: what they queued is theirs to run, or
+// found after the rest.
+void scheduler::stop_searching(worker& w) noexcept {
   if (w.searching.get() && idle.leave_search().should_wake()) {
     platform::heavy_fence();  // the last searcher looks again, as in found_work
     if (!injection.empty()) (void)wake_somebody();
   }
   w.searching.set(false);
+}
+
+// What the worker brought home last may have been crumbs: see thrift.hpp.
+void scheduler::nap_after_crumbs(worker& w) noexcept {
+  const auto nap = w.appetite.judge();
+  if (nap == platform::nanoseconds{0}) return;
+  (void)stacks.trim(stack_trim_batch);
+  stop_searching(w);
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
   w.count.naps.add(1);
   const auto rested = platform::steady_clock::instance().now() + nap;
@@ -142,6 +147,7 @@ fiber* scheduler::worker_next(worker& w) noexcept {
     if (f == nullptr && !chaotic) f = take_from_injection(w);
     // next_local also comes back empty-handed when attention was asked for: then there may be something.
     if (f == nullptr && (!w.ring.empty() || !w.newest.empty())) continue;
+    if (f == nullptr && w.io.busy() && !chaotic && retreats(w)) continue;
     if (f == nullptr && w.io.busy() && w.io.turn(w.ring.room())) continue;
     if (f == nullptr && w.appetite.is_back() && w.appetite.back(platform::steady_clock::instance().now())) {
       nap_after_crumbs(w);

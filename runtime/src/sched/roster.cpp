@@ -238,10 +238,7 @@ bool scheduler::attend(worker& w) noexcept {
   return true;
 }
 
-// DRAINING: nothing new is taken; what is here goes to the injection queue, for the others.
-void scheduler::drain(worker& w) noexcept {
-  w.state.store(worker_state::draining, std::memory_order_relaxed);
-  retired_workers.fetch_add(1, std::memory_order_relaxed);
+bool scheduler::hand_over(worker& w) noexcept {
   bool moved = false;
   if (fiber* const f = w.newest.take()) {
     platform::annotate::take_over(f);  // from a fiber of this very worker, like those of the ring
@@ -260,6 +257,14 @@ void scheduler::drain(worker& w) noexcept {
     injection.put(batch, n);
     moved = moved || n != 0;
   }
+  return moved;
+}
+
+// DRAINING: nothing new is taken; what is here goes to the injection queue, for the others.
+void scheduler::drain(worker& w) noexcept {
+  w.state.store(worker_state::draining, std::memory_order_relaxed);
+  retired_workers.fetch_add(1, std::memory_order_relaxed);
+  const bool moved = hand_over(w);
   if (w.searching.get()) {
     w.searching.set(false);
     if (idle.leave_search().searching() == 0) platform::heavy_fence();

@@ -5,6 +5,7 @@
 //   next.cpp       choosing what a worker runs next: local, injection, theft, sleep
 //   loop.cpp       running it: stacks, starts, ends, departures
 //   roster.cpp     starting and retiring workers; shutdown
+//   retreat.cpp    leaving the work to others where processors are short
 //   monitor.cpp    noticing stalled workers; pressure
 //   ../blocking    threads for calls that block
 //   ../testing     chaos mode, and who notices that every fiber is blocked
@@ -31,6 +32,7 @@
 #include "idle_set.hpp"
 #include "injection_queue.hpp"
 #include "monitor.hpp"
+#include "retreat.hpp"
 #include "worker.hpp"
 
 namespace ramie::detail {
@@ -173,6 +175,7 @@ class scheduler {
   const std::vector<std::shared_ptr<const cancel_reason>> unexplained = bare_reasons();
   cancel_scope root_scope;
   monitor watcher;
+  retreat leaves;
   timekeeper deadlines;
   stillness still;
   blocking_pool blocking;
@@ -193,7 +196,12 @@ class scheduler {
   [[nodiscard]] fiber* steal_somewhere(worker& w) noexcept;
   [[nodiscard]] fiber* steal_in_chaos(worker& w) noexcept;
   [[nodiscard]] fiber* search(worker& w) noexcept;
+  void stop_searching(worker& w) noexcept;
   void nap_after_crumbs(worker& w) noexcept;
+  class outlook;
+  [[nodiscard]] bool retreats(worker& w) noexcept;  // true: it did, and is back
+  void stay_out(worker& w, const retreat::leave& granted) noexcept;
+  [[nodiscard]] bool hand_over(worker& w) noexcept;  // all it has queued, to the injection queue; true: there was something
   [[nodiscard]] std::uint64_t polls_of_others(const worker& w) const noexcept;
   void put_in_chaos(worker& w, fiber& f) noexcept;
   void put_woken_in_chaos(worker& w, fiber& f) noexcept;

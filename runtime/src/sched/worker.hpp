@@ -33,6 +33,7 @@
 #include "../io/port.hpp"
 #include "../task/frame_pool.hpp"
 #include "counters.hpp"
+#include "crowding.hpp"
 #include "deque.hpp"
 #include "lifo_slot.hpp"
 #include "pace.hpp"
@@ -124,6 +125,7 @@ class alignas(platform::cache_line) worker : public worker_desk, public platform
   platform::owned<std::uint32_t> fresh_polls{0};                // the same, of fibers that started before older ones
   platform::owned<std::uint32_t> vain_polls{0};
   thrift appetite;
+  crowding room;
   pace tempo;
   frame_cache frames;
   platform::owned<platform::stack_block*> spares{nullptr};  // default class, ready to be switched to

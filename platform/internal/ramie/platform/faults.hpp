@@ -20,8 +20,9 @@ enum class fault : unsigned char {
   sleep,              // a futex wait: it returns early
   io_uring,           // io_uring_setup: a container forbids it
   epoll,              // epoll_create1
+  processor,          // which others have while a thread would like to run
 };
-inline constexpr unsigned fault_count = 11;
+inline constexpr unsigned fault_count = 12;
 
 // What may befall input and output although nothing is wrong. Drawn from a seed.
 enum class io_whim : unsigned char {

@@ -61,6 +61,21 @@ inline constexpr std::chrono::nanoseconds crumb = 1us;
 inline constexpr std::chrono::nanoseconds shortest_nap = 64us;
 inline constexpr std::chrono::nanoseconds longest_nap = 1ms;
 
+// A machine without a processor for each worker: when a worker counts as crowded, and how long it leaves the work to the
+// others. Figures of a 250 Hz kernel, which lets a thread wait for 4 ms.
+inline constexpr std::chrono::nanoseconds crowding_window = 4ms;           // of running
+inline constexpr std::chrono::nanoseconds longest_crowding_window = 50ms;  // who needs longer for that has little to do
+inline constexpr std::chrono::nanoseconds usual_wait = 100us;              // for a processor, each time
+inline constexpr int crowding_share = 8;                                   // an eighth, lost
+inline constexpr std::uint32_t turns_per_crowding_look = 8;
+inline constexpr unsigned windows_before_recall = 8;  // of the last one
+inline constexpr std::chrono::nanoseconds shortest_leave = 100ms;
+inline constexpr std::chrono::nanoseconds longest_leave = 1s;
+inline constexpr std::chrono::nanoseconds soon_after_leave = 250ms;
+inline constexpr std::chrono::nanoseconds time_between_leaves = 10ms;
+inline constexpr std::chrono::nanoseconds leave_look_interval = 4ms;
+inline constexpr unsigned quiet_looks_before_return = 4;
+
 // Workers. The pool may grow to twice the configured number while workers are stalled.
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whether a worker has a processor, and who stays out if not, by figures and a clock that the test moves.
+#include <chrono>
+#include <optional>
+
+#include <ramie/platform/thread_meter.hpp>
+#include <sched/crowding.hpp>
+#include <sched/retreat.hpp>
+#include <support/crew.hpp>
+#include <support/each_mechanism.hpp>
+#include <support/test.hpp>
+
+namespace unit_retreat {
+
+using namespace ramie::detail;
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+struct watched {
+  crowding room;
+  ramie::platform::thread_usage used{1s, 1s, 1000};
+  ramie::platform::time_point now{100s};
+
+  watched() { (void)room.look(used, now); }  // the first look only learns where the figures stand
+
+  // Runs `times` times, for so long each, after it has waited for a processor for so long.
+  unsigned runs(unsigned times, nanoseconds each, nanoseconds wait, nanoseconds rest = 0ns) {
+    used.ran += times * each;
+    used.waited += times * wait;
+    used.times += times;
+    now += times * (each + wait + rest);
+    return room.look(used, now);
+  }
+};
+
+TEST_CASE("a worker that waits for a processor is crowded", "[unit][retreat]") {
+  watched w;
+  CHECK(w.runs(1, 3ms, 4ms) == 0);  // too early to say
+  CHECK(w.runs(1, 1ms, 0ms) == 1);
+  CHECK(w.runs(2, 2ms, 4ms) == 2);
+  CHECK(w.runs(1, 4ms, 0ms) == 0);
+  CHECK(w.runs(4, 1ms, 1ms) == 1);
+}
+
+TEST_CASE("the usual wait for a processor that wakes up is none", "[unit][retreat]") {
+  watched w;
+  for (int i = 0; i < 100; ++i) CHECK(w.runs(8, 10us, usual_wait) == 0);
+  SECTION("but a long one among them is") {
+    unsigned seen = 0;
+    for (int i = 0; i < 100; ++i) seen = std::max({seen, w.runs(7, 50us, 10us), w.runs(1, 50us, i % 4 == 0 ? 4ms : 0ms)});
+    CHECK(seen >= 1);
+  }
+}
+
+TEST_CASE("losing less than an eighth is not being crowded", "[unit][retreat]") {
+  watched w;
+  CHECK(w.runs(1, 8ms, usual_wait + 1ms) == 1);
+  CHECK(w.runs(1, 8ms, usual_wait + 1ms - 1us) == 0);
+}
+
+TEST_CASE("a worker with little to do is not crowded", "[unit][retreat]") {
+  watched w;
+  for (int i = 0; i < 100; ++i) CHECK(w.runs(8, 50us, 500us, 5ms) == 0);
+}
+
+TEST_CASE("it looks now and then", "[unit][retreat]") {
+  crowding room;
+  unsigned looks = 0;
+  for (unsigned i = 0; i < 10 * turns_per_crowding_look; ++i) looks += room.due();
+  CHECK(looks == 10);
+}
+
+constexpr ramie::platform::time_point start{100s};
+
+TEST_CASE("leave is granted to one after the other, never to the last", "[unit][retreat]") {
+  retreat r;
+  CHECK_FALSE(r.ask(1, 1, start));
+  const auto first = r.ask(3, 1, start);
+  REQUIRE(first);
+  CHECK(first->until == start + shortest_leave);
+  CHECK_FALSE(r.ask(3, 1, start + time_between_leaves - 1ns));
+  CHECK(r.ask(3, 1, start + time_between_leaves));
+  CHECK_FALSE(r.ask(3, 1, start + 2 * time_between_leaves));
+  r.end(start + 3 * time_between_leaves);
+  CHECK(r.ask(3, 1, start + 3 * time_between_leaves));
+}
+
+TEST_CASE("who has to go again soon stays longer", "[unit][retreat]") {
+  retreat r;
+  auto now = start;
+  for (const nanoseconds span : {shortest_leave, 4 * shortest_leave, longest_leave, longest_leave}) {
+    const auto granted = r.ask(2, 1, now);
+    REQUIRE(granted);
+    CHECK(granted->until - now == span);
+    r.end(granted->until);
+    now = granted->until + soon_after_leave - 1ns;
+  }
+  const auto later = r.ask(2, 1, now + 1ns);
+  REQUIRE(later);
+  CHECK(later->until == now + 1ns + shortest_leave);
+}
+
+TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]") {
+  retreat r;
+  const auto granted = r.ask(2, 1, start);
+  REQUIRE(granted);
+  const auto now = start + 50ms;
+  CHECK_FALSE(r.ask(2, windows_before_recall - 1, now));
+  CHECK_FALSE(r.is_recalled(*granted));
+  CHECK_FALSE(r.ask(2, windows_before_recall, now));
+  CHECK(r.is_recalled(*granted));
+  r.end(now);
+  CHECK_FALSE(r.ask(2, 1, now + longest_leave - 1ns));
+  const auto again = r.ask(2, 1, now + longest_leave);
+  REQUIRE(again);
+  CHECK_FALSE(r.is_recalled(*again));
+}
+
+TEST_CASE("the system tells what a thread has had", "[unit][retreat]") {
+  ramie::platform::thread_meter meter;
+  const auto before = meter.read();
+  if (before.times == 0) return;  // this one does not
+  volatile unsigned work = 0;
+  test::until([&] {
+    work = work + 1;
+    return meter.read().ran > before.ran;
+  });
+  const auto after = meter.read();
+  CHECK(after.waited >= before.waited);
+  CHECK(after.times >= before.times);
+  const auto descriptors = test::open_descriptors();
+  meter.let_go();
+  CHECK(test::open_descriptors() == descriptors - 1);
+}
+
+}  // namespace unit_retreat
