@@ -81,7 +81,9 @@ TEST_CASE("leave is granted to one after the other, never to the last", "[unit][
   CHECK_FALSE(r.ask(3, 1, start + time_between_leaves - 1ns));
   CHECK(r.ask(3, 1, start + time_between_leaves));
   CHECK_FALSE(r.ask(3, 1, start + 2 * time_between_leaves));
+  CHECK(r.out() == 2);
   r.end(start + 3 * time_between_leaves);
+  CHECK(r.out() == 1);
   CHECK(r.ask(3, 1, start + 3 * time_between_leaves));
 }
 
@@ -114,6 +116,20 @@ TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]"
   const auto again = r.ask(2, 1, now + longest_leave);
   REQUIRE(again);
   CHECK_FALSE(r.is_recalled(*again));
+}
+
+TEST_CASE("others get on if they get through what they have", "[unit][retreat]") {
+  outlook o(100);
+  CHECK(o.get_on(110, 10));
+  CHECK_FALSE(o.get_on(110, 1));
+  CHECK_FALSE(o.get_on(115, 6));
+  CHECK(o.get_on(120, 0));
+  for (unsigned i = 1; i < quiet_looks_before_return; ++i) CHECK(o.get_on(120, 0));
+  SECTION("or have nothing") { CHECK_FALSE(o.get_on(120, 0)); }
+  SECTION("for long") {
+    CHECK(o.get_on(121, 0));
+    CHECK(o.get_on(121, 0));
+  }
 }
 
 TEST_CASE("the system tells what a thread has had", "[unit][retreat]") {

@@ -75,6 +75,7 @@ struct runtime_stats {
   std::vector<worker_stats> workers;  // by worker slot, retired ones included
   unsigned configured_workers = 0;
   unsigned live_workers = 0;
+  unsigned retreated_workers = 0;  // of those: leave the work to the others now, for want of a processor
   std::uint64_t enqueued_outside = 0;  // fibers made runnable by plain threads
   std::uint64_t injection_over_mark = 0;
   std::uint64_t stacks_in_use = 0;

@@ -3,7 +3,6 @@
 #include "retreat.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "scheduler.hpp"
 
@@ -22,33 +21,17 @@ bool scheduler::retreats(worker& w) noexcept {
   return true;
 }
 
-// What others have queued, and what they have got through since the last look.
-class scheduler::outlook {
- public:
-  outlook(const scheduler& of, const worker& from) noexcept : of_(of), from_(from), polls_(of.polls_of_others(from)) {}
-
-  // True: they do not get through it, or there is nothing to leave to them.
-  [[nodiscard]] bool look() noexcept {
-    const auto polls = of_.polls_of_others(from_);
-    const auto done = polls - std::exchange(polls_, polls);
-    auto queued = of_.injection.size();
-    for (const auto& other : of_.workers) queued += other->ring.size() + (other->newest.empty() ? 0 : 1);
-    quiet_ = done + queued == 0 ? quiet_ + 1 : 0;
-    return queued > done || quiet_ == quiet_looks_before_return;
-  }
-
- private:
-  const scheduler& of_;
-  const worker& from_;
-  std::uint64_t polls_;
-  unsigned quiet_ = 0;
-};
+std::size_t scheduler::queued() const noexcept {
+  auto sum = injection.size();
+  for (const auto& w : workers) sum += w->ring.size() + (w->newest.empty() ? 0 : 1);
+  return sum;
+}
 
 void scheduler::stay_out(worker& w, const retreat::leave& granted) noexcept {
   w.count.retreats.add(1);
   stop_searching(w);
   w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-  outlook others(*this, w);
+  outlook others(polls_of_others(w));
   const auto clock = [] { return platform::steady_clock::instance().now(); };
   auto now = clock();
   auto next_look = now + leave_look_interval;
@@ -60,7 +43,7 @@ void scheduler::stay_out(worker& w, const retreat::leave& granted) noexcept {
     look_at_the_time(w, now);
     if (hand_over(w)) signal(&w);
     if (now < next_look) continue;
-    if (others.look()) break;
+    if (!others.get_on(polls_of_others(w), queued())) break;
     next_look = now + leave_look_interval;
   }
   leaves.end(now);

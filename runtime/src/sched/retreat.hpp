@@ -10,13 +10,15 @@
 //   - If the last one stays crowded all the same, the processors go to strangers anyway, and what they leave is better asked
 //     for by many: all are called back, and nobody goes out for a while.
 //
-// Any worker may call any of these at any time.
+// Any thread may call any of these at any time.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/clock.hpp>
@@ -59,13 +61,36 @@ class retreat {
     --out_;
     last_return_ = now;
   }
+  // How many are.
+  [[nodiscard]] std::uint32_t out() const noexcept {
+    std::lock_guard hold(mutex_);
+    return out_;
+  }
 
  private:
-  platform::mutex mutex_;
+  mutable platform::mutex mutex_;
   std::uint32_t out_ = 0;
   platform::time_point nobody_before_{}, last_return_{};
   platform::nanoseconds span_ = shortest_leave;
   platform::atomic<std::uint64_t> recalls_{0};
+};
+
+// Whether the others get on without the one who is out. Its own.
+class outlook {
+ public:
+  explicit outlook(std::uint64_t polls_of_others) noexcept : polls_(polls_of_others) {}
+
+  // At every look: what the others have polled so far, and what is queued. False: they do not get through it, or there
+  // has been nothing to leave to them for a while.
+  [[nodiscard]] bool get_on(std::uint64_t polls_of_others, std::size_t queued) noexcept {
+    const auto done = polls_of_others - std::exchange(polls_, polls_of_others);
+    quiet_ = done + queued == 0 ? quiet_ + 1 : 0;
+    return queued <= done && quiet_ < quiet_looks_before_return;
+  }
+
+ private:
+  std::uint64_t polls_;
+  unsigned quiet_ = 0;
 };
 
 }  // namespace ramie::detail

@@ -290,6 +290,7 @@ runtime_stats scheduler::stats() const {
   }
   all.configured_workers = configured;
   all.live_workers = live.load(std::memory_order_acquire);
+  all.retreated_workers = leaves.out();
   all.enqueued_outside = enqueued_outside.load(std::memory_order_relaxed);
   all.injection_over_mark = injection.times_over_mark();
   const auto stack_census = stacks.count();

@@ -198,7 +198,7 @@ class scheduler {
   [[nodiscard]] fiber* search(worker& w) noexcept;
   void stop_searching(worker& w) noexcept;
   void nap_after_crumbs(worker& w) noexcept;
-  class outlook;
+  [[nodiscard]] std::size_t queued() const noexcept;  // approximately
   [[nodiscard]] bool retreats(worker& w) noexcept;  // true: it did, and is back
   void stay_out(worker& w, const retreat::leave& granted) noexcept;
   [[nodiscard]] bool hand_over(worker& w) noexcept;  // all it has queued, to the injection queue; true: there was something
