@@ -272,7 +272,7 @@ bool duplicate_an_element(record& r, std::uint64_t seed) {
 }
 
 struct figures {
-  std::size_t histories = 0, operations = 0, configurations = 0;
+  std::size_t histories = 0, operations = 0, configurations = 0, undecided = 0;
 };
 
 void check_one(const test::setting& how, figures& sum) {
@@ -280,7 +280,11 @@ void check_one(const test::setting& how, figures& sum) {
   record r = how.seed % 2 == 0 ? random_history<int>(how) : random_history<std::unique_ptr<int>>(how);
   const verdict v = check(r);
   if (!v) FAIL(describe(r, v));
-  if (duplicate_an_element(r, how.seed)) REQUIRE_FALSE(check(r));
+  sum.undecided += v.undecided;
+  if (!v.undecided && duplicate_an_element(r, how.seed)) {
+    const verdict twice = check(r);
+    REQUIRE((twice.undecided || !twice));
+  }
   ++sum.histories;
   sum.operations += r.operations.size();
   sum.configurations += v.explored;
@@ -288,9 +292,10 @@ void check_one(const test::setting& how, figures& sum) {
 
 TEST_CASE("random histories of channels are linearizable", "[stress][channel]") {
   figures sum;
-  this_test.for_each_seed(test::scaled(80, 40), 5'000, [&](const test::setting& how) { check_one(how, sum); });
+  this_test.for_each_seed(test::scaled(80, 16), 5'000, [&](const test::setting& how) { check_one(how, sum); });
   INFO(sum.histories << " histories, " << sum.operations << " operations, " << sum.configurations << " configurations");
   CHECK(sum.operations > sum.histories * 20);
+  CHECK(sum.undecided * 4 < sum.histories);
 }
 
 }  // namespace stress_histories

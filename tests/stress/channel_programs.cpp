@@ -423,7 +423,7 @@ audit random_channels(const test::setting& how) {
 
 TEST_CASE("random programs of channels lose, double and reorder nothing", "[stress][channel]") {
   std::size_t received = 0;
-  this_test.for_each_seed(test::scaled(20, 8), 2'000, [&](const test::setting& how) {
+  this_test.for_each_seed(test::scaled(20, 5), 2'000, [&](const test::setting& how) {
     INFO(how);
     const audit a = random_channels(how);
     REQUIRE(a.wrongs == 0);

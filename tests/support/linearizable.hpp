@@ -83,8 +83,9 @@ class recorder {
 
 template <class Operation>
 struct verdict {
-  const Operation* culprit = nullptr;  // whose response nothing explains; null: the history is right
+  const Operation* culprit = nullptr;  // whose response nothing explains; null: the history is right, if it is decided
   std::size_t explored = 0;            // configurations
+  bool undecided = false;              // they were too many
   explicit operator bool() const { return culprit == nullptr; }
 };
 
@@ -111,12 +112,18 @@ class checker {
     now_.assign(parties_, nullptr);
     possible_.assign(1, model_.first(parties_));
     for (const event& e : events_) {
-      if (!explain(e)) return {e.what, explored_};
+      const bool explained = explain(e);
+      if (explored_ > most_explored) return {nullptr, explored_, true};
+      if (!explained) return {e.what, explored_, false};
     }
-    return {nullptr, explored_};
+    return {nullptr, explored_, false};
   }
 
  private:
+  // A thread that is held up in the middle of an operation can make millions of configurations possible. Usual are
+  // hundreds.
+  static constexpr std::size_t most_explored = 200'000;
+
   struct event {
     std::uint32_t stamp;
     const operation* what;
@@ -143,7 +150,7 @@ class checker {
   [[nodiscard]] bool reach(Condition holds) {
     std::unordered_set<configuration, typename configuration::hash> seen(possible_.begin(), possible_.end());
     std::vector<configuration> kept;
-    while (!possible_.empty()) {
+    while (!possible_.empty() && explored_ <= most_explored) {
       configuration c = std::move(possible_.back());
       possible_.pop_back();
       ++explored_;

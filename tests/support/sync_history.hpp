@@ -264,6 +264,7 @@ class locks {
     };
     const verdict of_one = linearizable::checker(locks(permits), history, wanted).check();
     of_both.explored += of_one.explored;
+    of_both.undecided = of_both.undecided || of_one.undecided;
     if (!of_one) of_both.culprit = of_one.culprit;
   }
   return of_both;
