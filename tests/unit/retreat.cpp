@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whether a worker has a processor, and who stays out if not, by figures and a clock that the test moves.
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -147,6 +150,21 @@ TEST_CASE("the system tells what a thread has had", "[unit][retreat]") {
   const auto descriptors = test::open_descriptors();
   meter.let_go();
   CHECK(test::open_descriptors() == descriptors - 1);
+}
+
+TEST_CASE("without a descriptor nothing is told", "[unit][retreat]") {
+  rlimit whole{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &whole) == 0);
+  rlimit none = whole;
+  none.rlim_cur = 0;
+  ramie::platform::thread_meter meter;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto used = meter.read();
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &whole) == 0);
+  CHECK(used.times == 0);
+  CHECK(meter.read().times == 0);  // nor later: half of a figure is none
+  crowding room;
+  CHECK(room.look(used, start) == 0);
 }
 
 }  // namespace unit_retreat

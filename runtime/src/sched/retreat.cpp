@@ -40,6 +40,7 @@ void scheduler::stay_out(worker& w, const retreat::leave& granted) noexcept {
     rest(w, std::min({next_look, granted.until, deadlines.earliest()}), done);
     io_port::complete(done);
     now = clock();
+    w.next_time_look.set({});  // it may be what it was woken for
     look_at_the_time(w, now);
     if (hand_over(w)) signal(&w);
     if (now < next_look) continue;
