@@ -113,6 +113,17 @@ void calibration(ramie::runtime&, long count) {
   }
 }
 
+// From stack to stack, there and back again, without anything around it: each is a jump. Boost's with -Dcontext=fcontext.
+void jump(ramie::runtime&, long count) {
+  namespace platform = ramie::platform;
+  alignas(64) static char stack[16 * 1024];
+  const auto jump_back = [](platform::arrival landed) {
+    for (;;) landed = platform::jump(landed.from, nullptr);
+  };
+  platform::arrival there{platform::make_context(stack + sizeof stack, sizeof stack, jump_back, {}), nullptr};
+  for (long i = 0; i < count / 2; ++i) there = platform::jump(there.from, nullptr);
+}
+
 void spawn_finish(ramie::runtime& rt, long count) {
   constexpr int at_once = 100;
   for (long done = 0; done < count; done += at_once) {
@@ -248,6 +259,7 @@ struct operation {
 };
 constexpr operation operations[] = {
     {"calibration", calibration},
+    {"jump", jump},
     {"spawn_finish", spawn_finish},
     {"yield", yield},
     {"park_wake", park_wake},

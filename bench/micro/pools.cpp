@@ -18,7 +18,7 @@ void frames(micro::Bench& bench) {
   frame_cache cache;
   bench.run("frame cache: take, give", [&] { cache.give(cache.take(pool), pool); });
   cache.give_all(pool);
-  bench.run("frame pool: take one, give one", [&] { pool.give_one(pool.take_one()); });
+  bench.run("frame pool: take one, give one", [&] { pool.give_batch(pool.take_one(), 1); });
   bench.run("frame pool: take a batch, give it", [&] {
     std::uint32_t count = 0;
     fiber* const first = pool.take_batch(count);

@@ -37,7 +37,7 @@ void by_fcontext(micro::Bench& bench) {
 }
 
 void by_jump(micro::Bench& bench) {
-  platform::arrival partner{platform::make_context(memory + sizeof memory, sizeof memory, jump_back), nullptr};
+  platform::arrival partner{platform::make_context(memory + sizeof memory, sizeof memory, jump_back, {}), nullptr};
   bench.run("our jump", [&] { partner = platform::jump(partner.from, nullptr); });
 }
 

@@ -6,7 +6,9 @@
 // without it; the one that is overwritten dies without it, too.
 #include <ramie/detail/bulletin.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -22,7 +24,7 @@ namespace ramie::detail {
 
 class bulletin_core {
  public:
-  bulletin_core(std::size_t capacity, notice first) : ring_(capacity) {
+  bulletin_core(std::size_t capacity, notice first) : is_watch_(first != nullptr), ring_(capacity) {
     if (first == nullptr) return;
     ring_[0] = std::move(first);
     posted_.set(1);
@@ -33,7 +35,7 @@ class bulletin_core {
     {
       std::lock_guard hold(lock_);
       if (closed_.get()) return false;
-      ring_[posted_.get() % ring_.size()].swap(what);
+      if (is_watch_ || readers_.load(std::memory_order_relaxed) != 0) ring_[posted_.get() % ring_.size()].swap(what);
       posted_.add(1);
       waiters_.claim_if([](const waiter&) { return true; }, ready);
     }
@@ -51,12 +53,36 @@ class bulletin_core {
     complete_all(ready);
   }
 
+  // Readers come and go under the lock, so a post sees whether there is one. A copy has another beside it.
+  [[nodiscard]] std::uint64_t new_reader() noexcept {
+    std::lock_guard hold(lock_);
+    if (readers_.fetch_add(1, std::memory_order_relaxed) == 0) first_kept_ = posted_.get();
+    return posted_.get();
+  }
+  void copy_reader() noexcept { readers_.fetch_add(1, std::memory_order_relaxed); }
+  void drop_reader() noexcept {
+    std::uint64_t next = 0, end = 0;
+    {
+      std::lock_guard hold(lock_);
+      if (readers_.fetch_sub(1, std::memory_order_relaxed) != 1 || is_watch_) return;
+      end = posted_.get();
+      next = std::max(first_kept_, oldest());
+    }
+    while (next != end) {
+      notice gone[16];  // they die without the lock
+      std::lock_guard hold(lock_);
+      for (auto at = std::begin(gone); at != std::end(gone) && next != end; ++next) {
+        if (next >= oldest()) (at++)->swap(ring_[next % ring_.size()]);  // else a newer one is there
+      }
+    }
+  }
+  [[nodiscard]] std::size_t readers() const noexcept { return readers_.load(std::memory_order_relaxed); }
+
   [[nodiscard]] bulletin_reading read(std::uint64_t position) {
     std::lock_guard hold(lock_);
     const auto all = posted_.get();
     if (position >= all) return {closed_.get() ? channel_status::closed : channel_status::would_block, {}, position, 0};
-    const auto oldest = all > ring_.size() ? all - ring_.size() : 0;
-    const auto at = position < oldest ? oldest : position;
+    const auto at = std::max(position, oldest());
     return {channel_status::ok, ring_[at % ring_.size()], at + 1, at - position};
   }
 
@@ -86,12 +112,19 @@ class bulletin_core {
   [[nodiscard]] bool closed() const noexcept { return closed_.get(); }
 
   platform::atomic<std::size_t> posters{0};
-  platform::atomic<std::size_t> readers{0};
 
  private:
+  // The first that has not been overwritten. With the lock.
+  [[nodiscard]] std::uint64_t oldest() const noexcept {
+    return posted_.get() > ring_.size() ? posted_.get() - ring_.size() : 0;
+  }
+
+  const bool is_watch_;
+  platform::atomic<std::size_t> readers_{0};
   mutable platform::spin_lock lock_;
   platform::owned<bool> closed_{false};
   platform::owned<std::uint64_t> posted_{0};
+  std::uint64_t first_kept_ = 0;  // posted since the first of the readers came; those before are not in the ring
   wait_list waiters_;
   std::vector<notice> ring_;
 };
@@ -188,16 +221,20 @@ void drop_poster(bulletin_core& b) noexcept {
   if (b.posters.fetch_sub(1, std::memory_order_acq_rel) == 1) b.close();
 }
 
-void add_reader(bulletin_core& b) noexcept {
-  b.readers.fetch_add(1, std::memory_order_relaxed);
+std::uint64_t new_reader(bulletin_core& b) noexcept {
+  return b.new_reader();
+}
+
+void copy_reader(bulletin_core& b) noexcept {
+  b.copy_reader();
 }
 
 void drop_reader(bulletin_core& b) noexcept {
-  b.readers.fetch_sub(1, std::memory_order_relaxed);
+  b.drop_reader();
 }
 
 std::size_t readers(const bulletin_core& b) noexcept {
-  return b.readers.load(std::memory_order_relaxed);
+  return b.readers();
 }
 
 void no_such_bulletin() {

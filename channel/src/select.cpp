@@ -6,6 +6,10 @@
 // so nobody can come in between, and two selects can't pass each other by. A select never meets itself: it asks before
 // it is listed.
 //
+// Nodes are listed in the same random order. A partner claims the first node of its channel that it finds, so of
+// several cases on one channel the one listed first would win every time. Between channels the order of listing decides
+// nothing: there it is the partner that chooses, and a partner that is a select has shuffled its own cases.
+//
 // All nodes carry one fiber and one ticket, so one claim settles them all: whoever wins it owns the select until
 // complete, writes the outcome of its own node and the number of its case into the main one. The other nodes are stale
 // from then on, and are unlisted by the select when it runs.
@@ -162,7 +166,7 @@ class selection final : public waitable {
   std::size_t questions_ = 0;     // cases on channels
   std::size_t locks_ = 0;         // their distinct channels
   scratch<lock_entry> channels_;  // distinct, by address
-  scratch<std::uint32_t> order_;  // of asking
+  scratch<std::uint32_t> order_;  // of asking and of listing
 };
 
 void selection::make_node(select_case& c, std::uint32_t index) noexcept {
@@ -295,8 +299,8 @@ bool selection::publish(waiter& main) {
 }
 
 void selection::list_channels(const waiter& main) noexcept {
-  for (std::size_t i = 0; i < count_; ++i) {
-    select_case& c = *cases_[i];
+  for (std::size_t k = 0; k < count_; ++k) {
+    select_case& c = *cases_[order_.data()[k]];
     if (!on_channel(c)) continue;
     channel_waiter& node = channel_node(c);
     wait_as(main, node);
@@ -306,7 +310,8 @@ void selection::list_channels(const waiter& main) noexcept {
 }
 
 void selection::list_joinables(waiter& main) {
-  for (std::size_t i = 0; i < count_; ++i) {
+  for (std::size_t k = 0; k < count_; ++k) {
+    const std::size_t i = order_.data()[k];
     select_case& c = *cases_[i];
     if (!on_joinable(c)) continue;
     keyed_waiter& node = join_node(c);

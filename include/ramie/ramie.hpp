@@ -39,6 +39,7 @@
 #include <ramie/shutdown.hpp>
 #include <ramie/signals.hpp>
 #include <ramie/socket.hpp>
+#include <ramie/stack_source.hpp>
 #include <ramie/stats.hpp>
 #include <ramie/stream.hpp>
 #include <ramie/task.hpp>

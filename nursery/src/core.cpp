@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "core.hpp"
 
+#include <utility>
+
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -104,6 +106,53 @@ std::exception_ptr nursery_core::failure_of(const task_record& task) noexcept {
     return f.what.what;
   }
   return nullptr;
+}
+
+// One that there was no memory to record is the first if it is what cancelled the nursery, or if there is no other.
+std::exception_ptr nursery_core::first_failure() noexcept {
+  auto what = unrecorded_failure();
+  nursery_more* const rest = has_more();
+  if (rest != nullptr && (what == nullptr || what != cause())) {
+    std::lock_guard hold(rest->mutex);
+    if (!rest->failures.empty()) {
+      rest->failures.front().received = true;
+      return rest->failures.front().what.what;
+    }
+  }
+  if (what != nullptr) unrecorded_received.set(true);
+  return what;
+}
+
+// What cancelled the nursery need not be the first one recorded: of two children that fail at once, one may record
+// first and the other cancel first.
+std::optional<std::string> nursery_core::give_away(const std::exception_ptr& what) noexcept {
+  if (unrecorded_failure() == what) {
+    if (unrecorded_received.get()) return std::nullopt;
+    unrecorded_received.set(true);
+    return std::string();
+  }
+  nursery_more* const rest = has_more();
+  if (rest == nullptr) return std::nullopt;
+  std::lock_guard hold(rest->mutex);
+  for (recorded_failure& f : rest->failures) {
+    if (f.what.what == what && !std::exchange(f.received, true)) return std::move(f.what.who);
+  }
+  return std::nullopt;
+}
+
+void nursery_core::entrust_carried() noexcept {
+  const auto carried = take_carried();
+  if (carried == nullptr) return;
+  if (auto who = give_away(cause())) carried->entrust(std::move(*who));
+}
+
+void nursery_core::report_what_is_left() noexcept {
+  if (const nursery_more* const rest = has_more()) {
+    for (const recorded_failure& f : rest->failures) {
+      if (!f.received) report_lost_failure(f.what.who, f.what.what);
+    }
+  }
+  if (unrecorded != nullptr && !unrecorded_received.get()) report_lost_failure({}, unrecorded);
 }
 
 }  // namespace ramie::detail

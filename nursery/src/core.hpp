@@ -23,6 +23,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -113,6 +114,17 @@ struct nursery_core : counted_scope {
   }
   void record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept;
   [[nodiscard]] std::exception_ptr failure_of(const task_record& task) noexcept;
+  // The first one, received by this, or null.
+  [[nodiscard]] std::exception_ptr first_failure() noexcept;
+  // At the end: what was thrown at the owner may be on its way out, or kept somewhere. Whoever has it then reports the
+  // failure behind it, if nobody receives that.
+  void entrust_carried() noexcept;
+  // What is still the nursery's.
+  void report_what_is_left() noexcept;
+
+ private:
+  // Of a failure that nobody has received: whose it is. From here on it is received. Null: somebody has.
+  [[nodiscard]] std::optional<std::string> give_away(const std::exception_ptr& what) noexcept;
 };
 
 // Whether the caller is the owner or a live descendant.

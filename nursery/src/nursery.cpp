@@ -31,7 +31,9 @@ cancel_reason reason_saying(const char* why, cancel_kind kind, source_location w
 }  // namespace
 
 void cancel_on_stop::operator()() const noexcept {
-  home->cancel(reason_saying("asked to stop by a stop token", cancel_kind::requested, where));
+  cancel_reason reason = reason_saying("asked to stop by a stop token", cancel_kind::requested, where);
+  sign_as_caller(reason);
+  home->cancel(std::move(reason));
 }
 
 room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
@@ -55,12 +57,10 @@ const wait_reason waits_to_join{"join"};
 // A join from inside a scope opened after the nursery: it parks, and that scope's cancellation ends the wait.
 class join_from_within final : public waitable {
  public:
-  join_from_within(nursery_core& n, cancel_scope* innermost) noexcept : home_(n), innermost_(innermost) {}
+  explicit join_from_within(nursery_core& n) noexcept : home_(n) {}
   bool try_complete(waiter& node) override {
     if (home_.live.try_complete(node)) return true;
-    if (const cancel_scope* const cut = cancel_scope::effective_below(innermost_, home_)) {
-      throw cut->make_exception(innermost_);
-    }
+    cancel_scope::check_below(home_);
     return false;
   }
   bool publish(waiter& node) override { return home_.live.publish(node); }
@@ -68,7 +68,6 @@ class join_from_within final : public waitable {
 
  private:
   nursery_core& home_;
-  cancel_scope* const innermost_;
 };
 
 [[gnu::noinline]] worker_desk* park_until_done(nursery_core& n, waitable& end, fiber* unfit) {
@@ -78,8 +77,10 @@ class join_from_within final : public waitable {
   return this_desk();
 }
 
-[[gnu::noinline]] worker_desk* await_from_within(nursery_core& n, cancel_scope* innermost) {
-  join_from_within from_within(n, innermost);
+[[gnu::noinline]] worker_desk* await_from_within(nursery_core& n) {
+  whereabouts at = look_around();
+  keep_to_budget(at);
+  join_from_within from_within(n);
   return park_until_done(n, from_within, nullptr);
 }
 
@@ -90,7 +91,7 @@ RAMIE_FLATTEN worker_desk* await_all(nursery_core& n, const whereabouts& at) {
     const auto [desk, unfit] = run_descendants(n);
     return desk != nullptr ? desk : park_until_done(n, n.live, unfit);
   }
-  return await_from_within(n, at.innermost());
+  return await_from_within(n);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const char* what);
@@ -123,49 +124,14 @@ void end_triggers(nursery_core& n) noexcept {
   }
 }
 
-// Signed by the calling fiber.
 bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
-  if (const fiber* const self = look_around().self) sign(reason, *self);
+  sign_as_caller(reason);
   n.unusual.store(true, std::memory_order_relaxed);
   return n.cancel(std::move(reason));
 }
 
-// The first failure, marked as received, or null.
-// One that there was no memory to record is the first if it is what cancelled the nursery, or if there is no other.
-std::exception_ptr first_failure(nursery_core& n) noexcept {
-  const auto unrecorded = n.unrecorded_failure();
-  nursery_more* const more = n.has_more();
-  if (more != nullptr && (unrecorded == nullptr || unrecorded != n.cause())) {
-    std::lock_guard hold(more->mutex);
-    if (!more->failures.empty()) {
-      more->failures.front().received = true;
-      return more->failures.front().what.what;
-    }
-  }
-  if (unrecorded != nullptr) n.unrecorded_received.set(true);
-  return unrecorded;
-}
-
-// What cancelled the nursery need not be the first one recorded: of two children that fail at once, one may record first
-// and the other cancel first.
-void mark_as_received(nursery_core& n, const std::exception_ptr& failure) noexcept {
-  if (n.unrecorded_failure() == failure) return n.unrecorded_received.set(true);
-  nursery_more* const more = n.has_more();
-  if (more == nullptr) return;
-  std::lock_guard hold(more->mutex);
-  const auto its = [&failure](const recorded_failure& f) { return f.what.what == failure; };
-  if (const auto f = std::ranges::find_if(more->failures, its); f != more->failures.end()) f->received = true;
-}
-
-void report_what_is_left(nursery_more& more) noexcept {
-  for (const recorded_failure& f : more.failures) {
-    if (!f.received) report_lost_failure(f.what.who, f.what.what);
-  }
-}
-
 void clear_more(nursery_core& n, bool results) noexcept {
   nursery_more* const more = n.has_more();
-  report_what_is_left(*more);
   more->store.clear(results, 0);
   more->made.clear();
   n.more.store(nullptr, std::memory_order_relaxed);
@@ -173,18 +139,15 @@ void clear_more(nursery_core& n, bool results) noexcept {
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
 }
 
-void clear_unrecorded(nursery_core& n) noexcept {
-  if (!n.unrecorded_received.get()) report_lost_failure({}, n.unrecorded);
-  n.unrecorded = nullptr;
-  n.unrecorded_received.set(false);
-}
-
 [[gnu::noinline]] void clear_unusual(nursery_core& n) noexcept {
   while (n.visitors.load(std::memory_order_acquire) != 0) let_others_pass();  // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
   if (results) n.store.clear(true, n.live.spawned());
+  n.entrust_carried();
+  n.report_what_is_left();
   if (n.has_more() != nullptr) clear_more(n, results);
-  if (n.unrecorded != nullptr) clear_unrecorded(n);
+  n.unrecorded = nullptr;
+  n.unrecorded_received.set(false);
   n.has_results.store(false, std::memory_order_relaxed);
   n.asked_to_stop.store(false, std::memory_order_relaxed);
   n.unusual.store(false, std::memory_order_relaxed);
@@ -216,18 +179,18 @@ RAMIE_FLATTEN void recycle(nursery_core& n, shelf& here) noexcept {
 }
 
 void end_without_join(nursery_core& n) noexcept {
-  const auto at = look_around();
+  auto at = look_around();
   if (at.self != n.opened_by.get() || at.innermost() != &n) {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
   }
   if (n.live.now() != 0) {
     cancel_as_caller(n, reason_saying("its nursery ended without a join()", cancel_kind::requested, n.site()));
     (void)await_all(n, at);
+  } else {
+    keep_to_budget(at);
   }
   n.joined.set(true);  // destructors of what it owns find it closed
   end_triggers(n);
-  // The `cancelled` that unwinds the owner carries the failure that caused it.
-  if (n.owner_was_told() && std::uncaught_exceptions() != 0 && n.cause() != nullptr) mark_as_received(n, n.cause());
 }
 
 [[gnu::noinline]] void end_open(nursery_core& n) noexcept {
@@ -237,15 +200,25 @@ void end_without_join(nursery_core& n) noexcept {
   n.close();
 }
 
+// All have ended, and nothing has happened but that.
+RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_desk& desk, const fiber_face& owner) noexcept {
+  const bool quiet = desk.cancel_epoch->load(std::memory_order_acquire) == owner.seen_epoch.get();
+  const bool plain = !n.unusual.load(std::memory_order_relaxed) && owner.scope == &n && n.untouched();
+  return quiet && plain;
+}
+
 [[gnu::noinline]] void end_join_slowly(nursery_core& n) {
+  const auto at = look_around();
+  n.forget_look();
+  if (ends_plainly(n, *at.desk, face_of(*at.self))) return n.close_untouched(face_of(*at.self));
   n.unusual.store(true, std::memory_order_relaxed);  // it may have been cancelled
   end_triggers(n);
-  if (look_around().innermost() == &n) {
+  if (at.innermost() == &n) {
     n.close();
   } else {
     n.end_early();
   }
-  if (auto failed = first_failure(n)) std::rethrow_exception(std::move(failed));
+  if (auto failed = n.first_failure()) std::rethrow_exception(std::move(failed));
   check_cancelled();
 }
 
@@ -304,9 +277,7 @@ void nursery::join() {
   const auto* const desk = detail::await_all(n, at);
   n.joined.set(true);
   auto& self = detail::face_of(*at.self);
-  const bool quiet = desk->cancel_epoch->load(std::memory_order_acquire) == self.seen_epoch.get();
-  const bool plain = !n.unusual.load(std::memory_order_relaxed) && self.scope == &n && n.untouched();
-  if (!quiet || !plain) [[unlikely]]
+  if (!detail::ends_plainly(n, *desk, self)) [[unlikely]]
     return detail::end_join_slowly(n);
   n.close_untouched(self);
 }
@@ -385,7 +356,7 @@ std::vector<failure> nursery::failures() {
 }
 
 bool nursery::owns(const cancelled& c) const noexcept {
-  return c.scope() == core_;
+  return core_->owns(c);
 }
 
 }  // namespace ramie::inline v0

@@ -140,33 +140,24 @@ void launch_task_slowly(nursery_core& n, task_record& task, const spawn_options&
   }
 }
 
-// In the child, in a catch block. A `cancelled` of a scope the child is still in is an end, not a failure; one
-// that has left the nursery it belongs to counts as what was behind it.
+// In the child, in a catch block.
 fiber_end task_failed(task_record& task) noexcept {
   const fiber& self = *task.frame.load(std::memory_order_relaxed);
   auto& home = static_cast<nursery_core&>(home_of(self));
-  std::exception_ptr what = std::current_exception();
-  try {
-    throw;
-  } catch (const cancelled& c) {
-    bool in_it = false;
-    for (const cancel_scope* s = &home; s != nullptr && !in_it; s = s->parent()) in_it = s == c.scope();
-    if (in_it || c.cause() == nullptr) {
-      task.outcome = task_outcome::cancelled;
-      return fiber_end::cancelled;
-    }
-    what = c.cause();
-  } catch (...) {
+  const std::exception_ptr what = current_failure(home);
+  if (what == nullptr) {
+    task.outcome = task_outcome::cancelled;
+    return fiber_end::cancelled;
   }
   task.outcome = task_outcome::failed;
   home.record_failure(&task, what, self);
-  cancel_reason why{cancel_kind::sibling_failure, {}, home.site(), 0, {}, what};
+  cancel_reason why{cancel_kind::sibling_failure, {}, home.site()};
   sign(why, self);
   try {
     why.text = describe(self) + " failed: " + text_of(what);
   } catch (const std::bad_alloc&) {  // the cause says it
   }
-  home.cancel(std::move(why));
+  home.cancel(std::move(why), what);
   return fiber_end::done;
 }
 
@@ -274,17 +265,26 @@ void rethrow_failure(const task_handle& handle) {
     throw std::bad_alloc();  // there was no memory to keep it, nor was it the first; it was reported
   }
   if (task.outcome != task_outcome::cancelled) return;
-  for (const cancel_scope* s = handle.home; s != nullptr; s = s->parent()) {
-    if (s->cancel_requested()) throw s->make_exception(s);
-  }
-  cancelled_on_its_own();
+  check_cancelled();  // who is cancelled, too, ends by that, and not by a failure that is none of its own
+  throw handle.home->ending();
 }
 
-void cancelled_on_its_own() {
-  check_cancelled();
-  throw cancelled(std::make_shared<const cancel_reason>(
-                      cancel_reason{cancel_kind::requested, "the task was cancelled by a scope of its own"}),
-                  nullptr);
+std::exception_ptr current_failure() noexcept {
+  return current_failure(*look_around().innermost());
+}
+
+// The scope that took the result away is around the caller as well, who was not told of it: it unwinds.
+void result_was_cancelled() {
+  throw look_around().innermost()->ending();
+}
+
+void report_lost_end(const std::exception_ptr& failure) noexcept {
+  std::string who;
+  try {
+    who = describe(*look_around().self);
+  } catch (const std::bad_alloc&) {
+  }
+  report_lost_failure(who, failure);
 }
 
 void value_taken(const task_handle& handle) {

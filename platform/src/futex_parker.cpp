@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include <ramie/platform/clock.hpp>
 #include <ramie/platform/futex.hpp>
 
 namespace ramie::platform {
@@ -45,7 +46,7 @@ bool futex_parker::park_until(time_point deadline) noexcept {
   if (announce()) return true;
   const timespec until = to_timespec(deadline);
   while (state_.load(std::memory_order_acquire) != notified) {
-    if (std::chrono::steady_clock::now() >= deadline) {
+    if (steady_clock::instance().now() >= deadline) {
       // The token may arrive right now: the exchange decides who was first.
       return state_.exchange(unparked, std::memory_order_acquire) == notified;
     }

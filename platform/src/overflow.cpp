@@ -23,12 +23,12 @@ struct sigaction previous_bus;
 
 // The kernel reports a guard hit as SEGV_MAPERR like any stray pointer, so the address decides.
 void on_fault(int signal, siginfo_t* info, void* machine) {
-  const std::size_t promised = promise_of_guard_at(info->si_addr);
-  if (promised != 0) reporter.load(std::memory_order_acquire)(promised);
+  const auto report = reporter.load(std::memory_order_acquire);
+  const bool overflow = report(info->si_addr, promise_of_guard_at(info->si_addr));
   const struct sigaction& before = signal == SIGBUS ? previous_bus : previous_segv;
   const bool handled = before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN;
   // Passed on once only: a handler that gives the fault back to us must not go round in circles.
-  if (promised == 0 && handled && !passed_on.exchange(true)) {
+  if (!overflow && handled && !passed_on.exchange(true)) {
     if ((before.sa_flags & SA_SIGINFO) != 0) {
       before.sa_sigaction(signal, info, machine);
     } else {

@@ -16,6 +16,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -75,7 +78,16 @@ void withdraw_range(std::size_t index) noexcept {
 
 bool guard_by_madvise(void* page) noexcept {
   if (faults::strikes(fault::guard_by_madvise)) return false;
+  if (faults::strikes(fault::guard_feigned)) return true;
   return ::madvise(page, page_size, MADV_GUARD_INSTALL) == 0;
+}
+
+// Whether a page can't be touched, found out without touching it: the kernel tries for us, and says EFAULT if that would
+// have been a SIGSEGV. Any other answer is a no: a layer that ignores advice it does not know ignores this one, too.
+// Rejected: a system call that reads from the page. write() needs a descriptor; process_vm_readv is often forbidden;
+// emulators and valgrind read the arguments of smaller ones themselves, and would crash.
+bool is_guarded(void* page) noexcept {
+  return ::madvise(page, page_size, MADV_POPULATE_READ) != 0 && errno == EFAULT;
 }
 
 bool guard_by_mprotect(void* page) noexcept {
@@ -83,10 +95,11 @@ bool guard_by_mprotect(void* page) noexcept {
   return ::mprotect(page, page_size, PROT_NONE) == 0;
 }
 
+// What looks like a kernel may say yes to any advice and do nothing (qemu-user): so one guard is looked at.
 bool kernel_has_guards() noexcept {
   void* const probe = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED) return false;
-  const bool granted = guard_by_madvise(probe);
+  const bool granted = guard_by_madvise(probe) && is_guarded(probe);
   ::munmap(probe, page_size);
   return granted;
 }
@@ -135,9 +148,10 @@ std::uint8_t stack_class_for(std::size_t bytes) noexcept {
   return static_cast<std::uint8_t>(std::countr_zero(units));
 }
 
-stack_pool::stack_pool(entry_function entry, guard_kind guards, std::size_t hot_limit) noexcept
+stack_pool::stack_pool(entry_function entry, guard_kind guards, std::size_t hot_limit, stack_supply* supply) noexcept
     : entry_(entry),
       hot_limit_(hot_limit),
+      supply_(supply),
       guard_by_madvise_(guards == guard_kind::automatic ? kernel_has_guards() : guards == guard_kind::madvise) {}
 
 stack_pool::~stack_pool() {
@@ -145,11 +159,25 @@ stack_pool::~stack_pool() {
     fatal("%zu fiber stacks are still in use while their pool is destroyed: corruption of the runtime.", taken_);
   }
   for (auto& each : shelves_) {
-    for (auto* stack = each.hot; stack != nullptr; stack = stack->next.get()) {
-      char* const end = reinterpret_cast<char*>(stack) + sizeof(stack_block);
-      annotate::stack_destroyed(stack->note, stack->low, static_cast<std::size_t>(end - stack->low));
-    }
+    while (each.hot != nullptr) destroy(pop_hot(each));
   }
+}
+
+stack_block* stack_pool::pop_hot(shelf& from) noexcept {
+  stack_block* const stack = from.hot;
+  annotate::take_over(&stack->note);
+  from.hot = stack->next.get();
+  --from.hot_count;
+  return stack;
+}
+
+// The end of a stack. What was carved goes with its region.
+void stack_pool::destroy(stack_block* stack) noexcept {
+  char* const end = reinterpret_cast<char*>(stack) + sizeof(stack_block);
+  annotate::stack_destroyed(stack->note, stack->low, static_cast<std::size_t>(end - stack->low));
+  if (!supplied(stack->size_class)) return;
+  const stack_supply::memory whole{stack->low - page_size, static_cast<char*>(stack->region)};
+  supply_->deallocate(whole);
 }
 
 stack_block* stack_pool::take(std::uint8_t size_class) noexcept {
@@ -176,9 +204,16 @@ stack_block* stack_pool::take_batch(std::uint8_t size_class, std::uint32_t& coun
       taken_ += count;
       return first;
     }
-    const auto ahead = std::clamp<std::size_t>(taken_ / share_ahead, 1, wanted);
-    count = take_cold(from, size_class, cold, static_cast<std::uint32_t>(ahead));
-    taken_ += count;
+    if (!supplied(size_class)) {
+      const auto ahead = std::clamp<std::size_t>(taken_ / share_ahead, 1, wanted);
+      count = take_cold(from, size_class, cold, static_cast<std::uint32_t>(ahead));
+      taken_ += count;
+    }
+  }
+  if (supplied(size_class)) {
+    stack_block* const one = take_supplied(size_class);
+    count = one != nullptr ? 1 : 0;
+    return one;
   }
   if (count > 1) {
     iovec first_pages[largest_batch];
@@ -190,6 +225,18 @@ stack_block* stack_pool::take_batch(std::uint8_t size_class, std::uint32_t& coun
   stack_block* first = nullptr;
   for (std::uint32_t i = count; i-- > 0;) first = prepare(cold[i], first);
   return first;
+}
+
+stack_block* stack_pool::take_supplied(std::uint8_t size_class) noexcept {
+  const auto memory = supply_->allocate(size_class);
+  if (memory.low == nullptr) return nullptr;
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.top - sizeof(stack_block)) & ~std::uintptr_t{63};
+  stack_block* const stack = lay_out(reinterpret_cast<stack_block*>(end), memory.low + page_size, size_class);
+  stack->region = memory.top;
+  std::lock_guard hold(mutex_);
+  ++slots_;
+  ++taken_;
+  return stack;
 }
 
 std::uint32_t stack_pool::take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept {
@@ -271,16 +318,24 @@ std::uint32_t stack_pool::advise_at_once(const iovec* them, std::uint32_t count,
 }
 
 stack_block* stack_pool::prepare(const place& at, stack_block* next) noexcept {
-  auto* const stack = new (at.in->block_at(at.slot)) stack_block;
+  stack_block* const stack =
+      lay_out(at.in->block_at(at.slot), at.in->slot_at(at.slot) + page_size, at.in->size_class);
   stack->next.set(next);
-  stack->low = at.in->slot_at(at.slot) + page_size;
   stack->region = at.in;
   stack->slot = at.slot;
-  stack->size_class = at.in->size_class;
+  return stack;
+}
+
+stack_block* stack_pool::lay_out(stack_block* at, char* low, std::uint8_t size_class) noexcept {
+  auto* const stack = new (at) stack_block;
   char* const top = reinterpret_cast<char*>(stack);
-  const auto usable = static_cast<std::size_t>(top - stack->low);
-  stack->resume_point = make_context(top, usable, entry_);
-  annotate::stack_created(stack->note, stack->low, usable + sizeof(stack_block));
+  const auto usable = static_cast<std::size_t>(top - low);
+  stack->low = low;
+  stack->call_floor = low + call_overhead;
+  stack->call_span = usable > call_overhead + min_stack_size ? usable - call_overhead - min_stack_size : 0;
+  stack->size_class = size_class;
+  stack->resume_point = make_context(top, usable, entry_, floats_);
+  annotate::stack_created(stack->note, low, usable + sizeof(stack_block));
   annotate::hand_over(&stack->note);
   return stack;
 }
@@ -302,25 +357,41 @@ void stack_pool::give_batch(stack_block& first, stack_block& last, std::uint32_t
 
 bool stack_pool::trim(std::size_t most) noexcept {
   if (!annotate::may_trim_stacks || !trim_wanted_.load(std::memory_order_relaxed)) return false;
-  std::lock_guard hold(mutex_);
+  std::unique_lock hold(mutex_);
   for (auto& from : shelves_) {
     while (from.hot_count > hot_limit_) {
       if (most == 0) return true;
-      place slots[largest_batch];
-      std::uint32_t count = 0;
-      for (; count < largest_batch && most > 0 && from.hot_count > hot_limit_; --from.hot_count, --most) {
-        stack_block* const stack = from.hot;
-        annotate::take_over(&stack->note);
-        from.hot = stack->next.get();
-        slots[count++] = {static_cast<region*>(stack->region), stack->slot};
-        annotate::stack_destroyed(stack->note, stack->low, 0);
+      if (supplied(from.hot->size_class)) {
+        trim_supplied(from, most, hold);
+      } else {
+        trim_carved(from, most);
       }
-      trim_slots(slots, count);
-      from.cold.insert(from.cold.end(), slots, slots + count);  // there is room: see region_with_room
     }
   }
   trim_wanted_.store(false, std::memory_order_relaxed);
   return false;
+}
+
+void stack_pool::trim_carved(shelf& from, std::size_t& most) noexcept {
+  place slots[largest_batch];
+  std::uint32_t count = 0;
+  for (; count < largest_batch && most > 0 && from.hot_count > hot_limit_; --most) {
+    stack_block* const stack = pop_hot(from);
+    slots[count++] = {static_cast<region*>(stack->region), stack->slot};
+    annotate::stack_destroyed(stack->note, stack->low, 0);
+  }
+  trim_slots(slots, count);
+  from.cold.insert(from.cold.end(), slots, slots + count);  // there is room: see region_with_room
+}
+
+void stack_pool::trim_supplied(shelf& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept {
+  stack_block* const stack = pop_hot(from);
+  --most;
+  --slots_;
+  ++trimmed_;
+  hold.unlock();
+  destroy(stack);
+  hold.lock();
 }
 
 void stack_pool::trim_slots(const place* slots, std::uint32_t count) noexcept {

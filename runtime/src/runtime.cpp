@@ -10,6 +10,7 @@
 
 #include <ramie/cancel.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/fatal.hpp>
 #include <ramie/platform/overflow.hpp>
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/gate.hpp>
@@ -21,12 +22,28 @@ namespace ramie::detail {
 
 namespace {
 
+// Whether `address` is in the guard of the stack that the worker runs on, also if the stack is a user's.
+bool in_guard_of(const worker* w, const void* address) noexcept {
+  const auto* const active = w != nullptr ? w->active.get() : nullptr;
+  if (active == nullptr || active->low == nullptr) return false;
+  const auto* const at = static_cast<const char*>(address);
+  return at < active->low && at >= active->low - platform::page_size;
+}
+
 // Inside the SIGSEGV handler, on the thread that overflowed: its worker knows whose stack it was.
-void report_overflow(std::size_t promised) noexcept {
+bool report_overflow(const void* address, std::size_t promised) noexcept {
   char text[512];
+  const worker* const w = this_worker();
   const fiber* const f = current_fiber();
+  const bool own = in_guard_of(w, address);
+  if (!own && promised == 0) return false;
+  if (own) promised = platform::promised_bytes(w->active.get()->size_class);
   const int length =
-      f == nullptr
+      !own ? std::snprintf(text, sizeof text,
+                           "ramie: fatal: stack overflow on a stack of ramie::stack_allocator, of %zu KiB, or a stray "
+                           "pointer into its guard. Make the allocator with more bytes.\n",
+                           promised / 1024)
+      : f == nullptr
           ? std::snprintf(text, sizeof text, "ramie: fatal: stack overflow outside a fiber.\n")
           : std::snprintf(
                 text, sizeof text,
@@ -37,6 +54,7 @@ void report_overflow(std::size_t promised) noexcept {
                 static_cast<unsigned>(f->site.get().line()), f->site.get().function_name(), promised / 1024);
   const auto size = static_cast<std::size_t>(length) < sizeof text ? static_cast<std::size_t>(length) : sizeof text - 1;
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, size);
+  return true;
 }
 
 // One call of run(): lives on the caller's stack until the gate opens.
@@ -48,25 +66,25 @@ struct root_call : fiber_record {
 
   root_call(void (*f)(void*), void* argument) : call(f), data(argument) {}
 
+  [[nodiscard]] const cancel_scope& home() const noexcept { return home_of(*frame.load(std::memory_order_relaxed)); }
+
   static fiber_end run(fiber_record& self) noexcept {
     auto& root = static_cast<root_call&>(self);
     try {
       root.call(root.data);
       return fiber_end::done;
-    } catch (const cancelled& c) {
-      root.failure = c.cause() != nullptr ? c.cause() : std::current_exception();
-      return fiber_end::cancelled;
     } catch (...) {
+      root.failure = current_failure(root.home());
+      if (root.failure != nullptr) return fiber_end::done;
       root.failure = std::current_exception();
-      return fiber_end::done;
+      return fiber_end::cancelled;
     }
   }
   static void discard(fiber_record& self, discard_cause why) noexcept {
     auto& root = static_cast<root_call&>(self);
     try {
       if (why == discard_cause::no_stack) throw stack_exhausted();
-      throw cancelled(std::make_shared<const cancel_reason>(cancel_reason{cancel_kind::shutdown, {}, {}, 0, {}, {}}),
-                      nullptr);
+      throw root.home().ending();
     } catch (...) {
       root.failure = std::current_exception();
     }
@@ -79,6 +97,22 @@ struct root_call : fiber_record {
 };
 
 const wait_reason waits_for_root{"run"};
+
+// The destructor would wait for the very fiber, or call, that it runs in.
+void must_not_run_on(const scheduler& it) noexcept {
+  constexpr const char* advice =
+      "Destroy it outside, after run() has returned: keep it in main() or on the stack of whoever calls run(). "
+      "std::exit() destroys static objects where it is called: in a fiber return from the root function instead, or end "
+      "the program by std::quick_exit() or std::_Exit().";
+  if (it.blocking.runs_caller()) {
+    platform::fatal("a runtime is destroyed in a call of blocking() of its own. It would wait for itself. %s", advice);
+  }
+  const worker* const w = this_worker();
+  if (w == nullptr || &w->sched != &it) return;
+  const fiber* const f = w->current.get();
+  platform::fatal("a runtime is destroyed by %s, one of its own fibers. It would wait for itself. %s",
+                  f != nullptr ? describe(*f).c_str() : "its own scheduler", advice);
+}
 
 }  // namespace
 
@@ -93,8 +127,8 @@ unsigned default_workers() noexcept {
 
 stack_exhausted::stack_exhausted()
     : std::runtime_error(
-          "ramie: no stack for a fiber: the limit of memory, address space or mappings is reached. "
-          "Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
+          "ramie: no stack for a fiber: the limit of memory, address space or mappings is reached, or the allocator of "
+          "options.stacks has none. Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
 
 worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
   spawned += o.spawned;
@@ -148,6 +182,7 @@ runtime::runtime(const options& wanted, detail::director* by)
 }
 
 runtime::~runtime() {
+  detail::must_not_run_on(*scheduler_);
   shutdown();
   roots_->wait_for_none();
 }
@@ -170,8 +205,9 @@ void runtime::run_root(void (*call)(void*), void* data, source_location site) {
 }
 
 void runtime::shutdown(source_location where) noexcept {
-  const auto* const f = detail::current_fiber();
-  scheduler_->root_scope.cancel({cancel_kind::shutdown, {}, where, f != nullptr ? f->number : 0, {}, {}});
+  cancel_reason why{cancel_kind::shutdown, {}, where};
+  detail::sign_as_caller(why);
+  scheduler_->root_scope.cancel(std::move(why));
 }
 
 runtime_stats runtime::stats() const {

@@ -28,11 +28,11 @@
  *
  * mutant: no_light_fence     -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=1 -DFULL: a producer does not order its entry before its look
  * mutant: no_heavy_fence     -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=1: a sleeper looks again without the fence
+ * mutant: signal_first       -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a producer looks for sleepers, then publishes
+ * mutant: look_once          -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a sleeper does not look again after it has announced itself
  * mutant: no_outside_fence   -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1: a thread outside orders as lightly as a worker
  * mutant: never_interrupts   -DNW=3 -DNP=1 -DSPAWNS=2 -DHOLD=2: the last searcher interrupts nobody though another worker runs
  * mutant: no_last_searcher   -DNW=2 -DNP=2 -DSPAWNS=1 -DHOLD=1: the last searcher does not look again
- * mutant: signal_first       -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a producer looks for sleepers, then publishes
- * mutant: look_once          -DNW=2 -DNP=1 -DSPAWNS=0 -DHOLD=0: a sleeper does not look again after it has announced itself
  * mutant: bit_first          -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: a sleeper sets its bit before it counts itself in
  * mutant: claim_not_counted  -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: a claimed worker is not counted as searching
  * mutant: no_self_count      -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: who is woken without a claim does not count itself out

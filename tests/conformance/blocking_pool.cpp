@@ -6,14 +6,17 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include <blocking/pool.hpp>
 #include <ramie/ramie.hpp>
 #include <ramie/testing.hpp>
 #include <support/crew.hpp>
 #include <support/faults.hpp>
 #include <support/findings.hpp>
 #include <support/held_calls.hpp>
+#include <support/sleeping.hpp>
 #include <support/stage.hpp>
 #include <support/test.hpp>
 
@@ -255,6 +258,65 @@ TEST_CASE("without a thread a blocking call is a system_error, with one it waits
     found.expect(rt.stats().blocking.peak == 1);
   });
   CHECK(found.wrong() == "");
+}
+
+// A job like those of blocking().
+struct counted_job : ramie::detail::blocking_job {
+  counted_job() : blocking_job([](blocking_job& self) noexcept {
+    ++static_cast<counted_job&>(self).runs;
+    return true;
+  }) {}
+  std::atomic<int> runs{0};
+};
+
+struct second_caller {
+  ramie::detail::blocking_pool& pool;
+  counted_job job;
+  std::atomic<int> id{0};
+  std::atomic<bool> through{false};
+  std::thread thread;
+
+  // Returns when it is queued, or waits for the thread that is just being started.
+  void come() {
+    thread = std::thread([this] {
+      id = test::this_thread_number();
+      pool.submit(job);
+      through = true;
+    });
+    test::until([this] { return through || (id != 0 && test::sleeps(id)); });
+  }
+};
+
+// The limit is one thread, and that one is being started when the second call comes: it may not count on it.
+TEST_CASE("a call that comes while a thread is started, in vain, gets one of its own", "[conformance][blocking][faults]") {
+  static second_caller* second = nullptr;
+  static ramie::detail::wait_reason why{"test job"};
+  ramie::detail::blocking_pool pool(1, 10s);
+  second_caller late{pool, {}, {}, {}, {}};
+  second = &late;
+  counted_job first;
+  faults::plan_for(fault::thread, 1, 1);
+  faults::told = [](fault at) noexcept {
+    if (at == fault::thread && second != nullptr) std::exchange(second, nullptr)->come();
+  };
+  bool refused = false;
+  try {
+    pool.submit(first);
+  } catch (const std::system_error&) {
+    refused = true;
+  }
+  faults::told = nullptr;
+  late.thread.join();
+  faults::plan_for(fault::thread, 0, 0);
+  CHECK(refused);
+  CHECK(first.runs == 0);
+  CHECK(pool.read().threads == 1);  // else nobody ever comes for what is queued
+  if (pool.read().threads == 0) {
+    REQUIRE(pool.take_back(late.job));
+  } else {
+    late.job.ended.wait(why);
+  }
+  CHECK(late.job.runs == 1);
 }
 
 TEST_CASE("the k-th thread of the pool is refused, and every call is made", "[conformance][blocking][faults]") {

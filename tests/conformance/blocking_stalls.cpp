@@ -138,6 +138,39 @@ TEST_CASE("a fiber that calls by way of the pool is not reported", "[conformance
   CHECK(reported.about("'polite'") == 0);
 }
 
+// The guard of such a static is a lock of the language's own, which blocks threads. docs/hazards.md says what to use.
+TEST_CASE("a fiber that blocks behind a static whose initialiser waits is named", "[conformance][blocking][stalls]") {
+  stall_reports reported;
+  const ramie::channel<int> go(0);
+  int got[2] = {};
+  std::thread opener([&] {
+    test::until([&] { return reported.about("'latecomer'") == 1; });
+    (void)go.send(7);
+  });
+  ramie::run(reporting(1, true), [&] {
+    const auto use = [&go] {
+      static const int value = *go.recv();
+      return value;
+    };
+    std::atomic<bool> begun{false};
+    ramie::nursery n;
+    n.spawn({.name = "initialiser"}, [&] {
+      begun = true;
+      got[0] = use();
+    });
+    while (!begun) ramie::yield();
+    n.spawn({.name = "latecomer"}, [&] {
+      n.spawn([] {});  // somebody who has to wait, so the monitor looks
+      got[1] = use();
+    });
+    n.join();
+  });
+  opener.join();
+  CHECK(got[0] == 7);
+  CHECK(got[1] == 7);
+  CHECK(reported.about("'initialiser'") == 0);
+}
+
 // What the monitor does, as often as it can be done, while fibers with and without names come and go.
 TEST_CASE("a fiber may end while it is being named", "[conformance][blocking][stalls]") {
   using namespace ramie::detail;

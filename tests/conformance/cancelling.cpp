@@ -71,7 +71,7 @@ TEST_CASE("cancellation says why, where and by whom", "[conformance][cancel]") {
     } catch (const ramie::cancelled& c) {
       text = c.reason().text;
       kind = c.kind();
-      right_scope = c.scope() == &scope;
+      right_scope = scope.owns(c);
     }
   });
   CHECK(text == "test");
@@ -128,7 +128,7 @@ TEST_CASE("the outermost cancelled scope is the one to unwind to", "[conformance
     try {
       ramie::yield();
     } catch (const ramie::cancelled& c) {
-      outer_seen = c.scope() == &outer;
+      outer_seen = outer.owns(c) && !inner.owns(c);
     }
   });
   CHECK(outer_seen);
@@ -226,7 +226,7 @@ TEST_CASE("a scope inside a shield still cancels what is inside it", "[conforman
     try {
       ramie::yield();
     } catch (const ramie::cancelled& c) {
-      inner_delivered = c.scope() == &inner;
+      inner_delivered = inner.owns(c);
     }
   });
   CHECK(inner_delivered);

@@ -14,6 +14,7 @@
 
 #include <ramie/ramie.hpp>
 #include <support/census.hpp>
+#include <support/number_in.hpp>
 #include <support/stage.hpp>
 #include <support/test.hpp>
 
@@ -91,7 +92,7 @@ struct unassignable {
 struct short_text {  // inside the string object, which points to itself
   std::string text;
   explicit short_text(int number) : text(std::to_string(number)) {}
-  [[nodiscard]] int number() const { return text.empty() ? -1 : std::stoi(text); }
+  [[nodiscard]] int number() const { return test::number_in(text); }
 };
 
 template <class T>

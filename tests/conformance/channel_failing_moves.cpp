@@ -4,11 +4,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <ramie/ramie.hpp>
 #include <support/census.hpp>
+#include <support/number_in.hpp>
 #include <support/stage.hpp>
 #include <support/test.hpp>
 
@@ -216,7 +218,7 @@ TEST_CASE("whichever move fails, every element is with exactly one party", "[con
     const auto drain = [&](int most) {
       for (std::string got; most > 0 && (got = received(ch)) != "nothing"; --most) {
         if (got == "broken") continue;
-        seen[static_cast<std::size_t>(std::stoi(got))].fetch_add(1);
+        seen[static_cast<std::size_t>(test::number_in(got))].fetch_add(1);
       }
     };
     them.spawn([&] { drain(3); });
@@ -257,50 +259,117 @@ TEST_CASE("whichever move fails, every element is with exactly one party", "[con
   }
 }
 
-// Known to fail as long as try_recv and recv_for move an element twice: into a landing, and from there into `received`.
-// If the second move throws, the element is lost, and its sender was told that it arrived.
-TEST_CASE("a receive that does not wait for ever moves an element once, too", "[conformance][channel]") {
-  everywhere_nobody_left("1 1 1 1", [](others& them, test::census& people) {
-    stage s;
-    const failing_channel ch(0);
-    them.spawn([&] {
-      for (int i = 0; i < 4; ++i) sent(ch, fragile(i, people));
-    });
-    std::array<int, 4> moves{};
-    const auto count = [&](std::size_t i, auto receive) {
-      s.wait_listed(static_cast<int>(i) + 1);
-      fragile::disarm();
-      const auto got = receive();
-      moves[i] = fragile::moves.load();
-    };
-    count(0, [&] { return ch.recv(); });
-    count(1, [&] { return ch.begin(); });
-    count(2, [&] { return ch.try_recv(); });
-    count(3, [&] { return ch.recv_for(1h); });
-    them.join();
-    return note(moves[0], moves[1], moves[2], moves[3]);
-  });
-  for (const bool waits : {false, true}) {
-    everywhere_nobody_left("sent -1; received 1", [waits](others& them, test::census& people) {
+// Every way to receive an element: says its number, or throws what the move has thrown.
+using way_to_receive = int (*)(const failing_channel&);
+constexpr std::array<way_to_receive, 7> ways_to_receive{
+    [](const failing_channel& ch) { return ch.recv()->number(); },
+    [](const failing_channel& ch) { return ch.begin()->number(); },
+    [](const failing_channel& ch) { return ch.try_recv()->number(); },
+    [](const failing_channel& ch) { return ch.recv_for(1h)->number(); },
+    [](const failing_channel& ch) {
+      int number = 0;
+      ramie::select(ramie::on_recv(ch, [&](std::optional<fragile>&& got) { number = got->number(); }));
+      return number;
+    },
+    [](const failing_channel& ch) {
+      int number = 0;
+      ramie::select(ramie::on_recv(ch, [&](const auto& got) { number = got->number(); }), ramie::otherwise([] {}));
+      return number;
+    },
+    [](const failing_channel& ch) {
+      int number = 0;
+      ramie::selector any;
+      any.on_recv(ch, [&](auto&& got) { number = got->number(); });
+      any.wait();
+      return number;
+    }};
+
+// An element that leaves the channel has arrived: its sender was told so, and nobody else can get it any more.
+TEST_CASE("whichever way an element is received, it is moved once, and stays where it is if that fails",
+          "[conformance][channel]") {
+  enum class from { buffer, sender, behind };
+  for (const auto source : {from::buffer, from::sender, from::behind}) {
+    for (std::size_t way = 0; way < ways_to_receive.size(); ++way) {
+      for (int k = 1; k <= 3; ++k) {
+        INFO("from " << static_cast<int>(source) << ", way " << way << ", move " << k);
+        // The close moves a sender's element behind the buffer.
+        const char* const retried = source == from::sender ? "broken, then 7, after 3 moves" : "broken, then 7, after 2 moves";
+        const std::string expected = k == 1 ? retried : "7, after 1 moves";
+        everywhere_nobody_left(expected + "; sent -1", [&](others& them, test::census& people) {
+          stage s;
+          const failing_channel ch(source == from::buffer ? 1 : 0);
+          std::string how;
+          std::atomic<bool> told{false};
+          if (source == from::buffer) {
+            how = sent(ch, fragile(7, people));
+          } else {
+            them.spawn([&] {
+              how = sent(ch, fragile(7, people));
+              told.store(true);
+            });
+            s.wait_listed(1);
+          }
+          if (source == from::behind) ch.close();
+          fragile::arm(k);
+          std::string seen;
+          try {
+            seen = note(ways_to_receive[way](ch));
+          } catch (const broken&) {
+            // The sender is back in its place, or was told something wrong.
+            if (source == from::sender) test::yield_until([&] { return s.listed() == 2 || told.load(); });
+            ch.close();
+            seen = note("broken, then", received(ch));
+          }
+          const int moves = fragile::moves.load();
+          them.join();
+          return note(seen + ", after", moves, "moves;", how);
+        });
+      }
+    }
+  }
+}
+
+TEST_CASE("a select that waits gets its element by one move, which is the sender's", "[conformance][channel]") {
+  for (const bool by_selector : {false, true}) {
+    everywhere_nobody_left("broken 7, then sent -1, after 2 moves; 7", [by_selector](others& them, test::census& people) {
       stage s;
       const failing_channel ch(0);
-      std::string how;
-      them.spawn([&] { how = sent(ch, fragile(7, people)); });
+      int got = 0;
+      them.spawn([&] { got = ways_to_receive[by_selector ? 6 : 4](ch); });
       s.wait_listed(1);
-      fragile::arm(2);
-      int received_ones = 0;
-      try {
-        const auto got = waits ? ch.recv_for(1h) : ch.try_recv();
-        received_ones += got && got->number() == 7;
-      } catch (const broken&) {
-      }
-      fragile::disarm();
-      ch.close();
+      fragile mine(7, people);
+      fragile::arm(1);
+      const auto first = sent(ch, std::move(mine));
+      const auto second = sent(ch, std::move(mine));
       them.join();
-      received_ones += received(ch) == "7";
-      return note(how + ";", "received", received_ones);
+      const int moves = fragile::moves.load();
+      return note(first + ", then", second + ", after", moves, "moves;", got);
     });
   }
+}
+
+TEST_CASE("the element of a case is gone when its handler has ended, also by an exception", "[conformance][channel]") {
+  everywhere_nobody_left("1 there, 0 after; 1 there, 0 after", [](others&, test::census& people) {
+    const failing_channel ch(1);
+    ramie::selector any;
+    long there = 0;
+    bool fails = false;
+    any.on_recv(ch, [&](std::optional<fragile>&&) {
+      there = people.alive();
+      if (fails) throw broken();
+    });
+    std::string seen;
+    for (;; fails = true) {
+      (void)ch.try_send(fragile(1, people));
+      try {
+        any.wait();
+      } catch (const broken&) {
+      }
+      seen += note(there, "there,", people.alive(), "after");
+      if (fails) return seen;
+      seen += "; ";
+    }
+  });
 }
 
 }  // namespace conformance_channel_failing_moves

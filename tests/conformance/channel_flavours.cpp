@@ -281,6 +281,88 @@ TEST_CASE("messages are destroyed when nobody can read them any more", "[conform
   CHECK(all.alive() == 0);
 }
 
+TEST_CASE("a broadcast keeps nothing for nobody", "[conformance][flavours][broadcast]") {
+  test::census all;
+  const broadcast<test::citizen> news(20);
+  CHECK(news.send(test::citizen(all)));  // nobody listens
+  CHECK(all.alive() == 0);
+  auto first = news.subscribe();
+  auto second = news.subscribe();
+  CHECK(first.try_recv().status() == channel_status::would_block);
+  for (int i = 0; i < 18; ++i) news.send(test::citizen(all));
+  CHECK(all.alive() == 18);
+  first = {};
+  CHECK(all.alive() == 18);
+  auto copy = second;
+  second = {};
+  CHECK(copy.try_recv().lost() == 0);
+  CHECK(all.alive() == 18);  // kept until 20 newer ones have come
+  copy = {};
+  CHECK(all.alive() == 0);
+  CHECK(news.receivers() == 0);
+  auto late = news.subscribe();  // from now on
+  CHECK(late.try_recv().status() == channel_status::would_block);
+  for (int i = 0; i < 30; ++i) news.send(test::citizen(all));
+  CHECK(all.alive() == 20);
+  CHECK(late.try_recv().lost() == 10);
+  late = {};
+  CHECK(all.alive() == 0);
+  const watch<test::citizen> latest{test::citizen(all)};
+  (void)latest.subscribe();
+  CHECK(all.alive() == 1);  // a watch shows its value to whoever comes
+  CHECK(latest.get() != nullptr);
+}
+
+// What nobody can read dies without the lock, a few at a time: a destructor may subscribe and send.
+TEST_CASE("a broadcast that forgets keeps what is sent meanwhile", "[conformance][flavours][broadcast]") {
+  const broadcast<std::shared_ptr<int>> news(20);
+  auto reader = news.subscribe();
+  ramie::broadcast_receiver<std::shared_ptr<int>> late;
+  const auto last_words = [&](const int* number) {
+    delete number;
+    late = news.subscribe();
+    for (int i = 0; i < 20; ++i) news.send(std::make_shared<int>(100 + i));
+  };
+  news.send(std::shared_ptr<int>(new int(0), last_words));
+  for (int i = 1; i < 19; ++i) news.send(std::make_shared<int>(i));
+  reader = {};
+  std::vector<int> got;
+  while (const auto message = late.try_recv()) got.push_back(*message != nullptr ? **message : -1);
+  REQUIRE(got.size() == 20);
+  for (int i = 0; i < 20; ++i) CHECK(got[static_cast<std::size_t>(i)] == 100 + i);
+}
+
+TEST_CASE("receivers of a broadcast come and go while it is sent to", "[conformance][flavours][broadcast]") {
+  findings found;
+  const broadcast<int> news(4);
+  std::atomic<int> sent{0};
+  std::atomic<bool> over{false};
+  const auto listen = [&] {
+    for (bool last = false; !last; last = over.load()) {
+      const int before = sent.load();
+      auto reader = news.subscribe();
+      std::optional<int> expected;
+      for (int k = 0; k < 3; ++k) {
+        const auto got = reader.recv();
+        if (!got) break;
+        if (expected) found.expect(*got == *expected + static_cast<int>(got.lost()));
+        found.expect(*got >= before);
+        expected = *got + 1;
+      }
+    }
+  };
+  std::thread one(listen), other(listen);
+  for (int i = 0; i < test::scaled(50'000, 5'000); ++i) {
+    news.send(i);
+    sent.store(i + 1);
+  }
+  over.store(true);
+  news.close();
+  one.join();
+  other.join();
+  CHECK(found.wrong() == "");
+}
+
 TEST_CASE("a watch shows the latest value, and that it changed", "[conformance][flavours][watch]") {
   as_thread_and_fiber([](findings& found) {
     const watch<std::string> level("one");

@@ -61,7 +61,7 @@ TEST_CASE("when memory is refused", "[conformance][faults][memory]") {
 }
 
 TEST_CASE("when memory is refused to pools that have grown large", "[conformance][faults][memory]") {
-  if (test::sanitized) return;  // tens of thousands of fibers, again and again
+  if (test::sanitized) LEFT_OUT("tens of thousands of fibers, again and again");
   CHECK(fail_each(large_pools, no_memory).noticed > 20);
   const auto no_big_memory = refusal<fault::big_memory>("a huge page", out_of_memory);
   const auto found = fail_each(large_pools, no_big_memory);
@@ -194,7 +194,7 @@ TEST_CASE("every stack of a batch has its guard, however it was made", "[conform
 
 TEST_CASE("many stacks are trimmed, at once or one by one", "[conformance][faults][stacks]") {
   using namespace ramie::platform;
-  if (!annotate::may_trim_stacks) return;
+  if (!annotate::may_trim_stacks) LEFT_OUT("AddressSanitizer knows what is on a stack: none is trimmed");
   for (const long refused : {0, 1}) {
     stack_pool pool([](arrival) {}, guard_kind::automatic, 10);
     std::vector<stack_block*> all;
@@ -314,7 +314,7 @@ TEST_CASE("a cancellation that there is no memory to explain keeps its kind and 
     found.expect(told);
     found.expect(end == something_else);  // `cancelled`, which carries the failure
   });
-  CHECK(report_count::all == 0);
+  CHECK(report_count::all == 1);  // there was no memory to notice that somebody has received it
 }
 
 TEST_CASE("failures() without memory has received nothing", "[conformance][faults][nursery]") {
@@ -375,7 +375,7 @@ TEST_CASE("a new process that is refused what it needs first", "[.][faults-of-a-
     test::fail_allocation(0);
     return failed;
   };
-  for (const int k : {1, 2, 2, 1}) {  // the pool of threads' proxies, its list, the proxy, the list again
+  for (const int k : {1, 2, 1}) {  // the pool of threads' proxies, the proxy, the proxy again
     CHECK(first_wait_fails(k));
     test::fail_allocation(1);
     CHECK(mine.find() == nullptr);  // asks for nothing

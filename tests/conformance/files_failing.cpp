@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fs/replacement.hpp>
+#include <ramie/platform/faults.hpp>
 #include <ramie/ramie.hpp>
 #include <support/child.hpp>
 #include <support/each_mechanism.hpp>
@@ -48,6 +49,34 @@ TEST_CASE("what replaces a file is never open to more than the file was", "[conf
   CHECK(fs::is_empty(home.path()));
 }
 
+// After a crash the name must not lead to a file without its content: nothing is renamed before it is synced.
+TEST_CASE("a file that can't be synced does not replace another", "[conformance][files]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  const struct all_well {
+    ~all_well() { faults::plan_for(fault::file_sync, 0, 0); }
+  } afterwards;
+  const auto write = [](findings& found) {
+    const ramie::temporary_directory home(test::in_memory());
+    const auto path = home.path() / "f";
+    const auto entries = [&] { return std::distance(std::filesystem::directory_iterator(home.path()), {}); };
+    faults::plan_for(fault::file_sync, 1, 1);
+    std::error_code ec;
+    ramie::write_file(path, std::string_view("never"), ec);
+    found.expect(ec == std::errc::io_error && entries() == 0);
+    faults::plan_for(fault::file_sync, 0, 0);
+    ramie::write_file(path, std::string_view("old"));
+    found.expect(faults::asked(fault::file_sync) == 2);  // the file, then its directory
+    faults::plan_for(fault::file_sync, 1, 1);
+    ramie::write_file(path, std::string_view("new"), ec);
+    found.expect(ec == std::errc::io_error && ramie::read_file(path) == "old" && entries() == 1);
+    faults::plan_for(fault::file_sync, 2, 2);
+    ramie::write_file(path, std::string_view("new"), ec);  // in its place already, but not for sure
+    found.expect(ec == std::errc::io_error && ramie::read_file(path) == "new" && entries() == 1);
+  };
+  with_each_mechanism_and_without(write);
+}
+
 TEST_CASE("a replaced or copied file has the permissions but not the powers", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
     const ramie::temporary_directory home(test::in_memory());
@@ -57,6 +86,17 @@ TEST_CASE("a replaced or copied file has the permissions but not the powers", "[
     (void)ramie::copy_file(tool, copy);
     ramie::write_file(tool, "new");
     found.expect(mode_of(tool) == 0775 && mode_of(copy) == 0775);  // whatever the umask
+  });
+}
+
+TEST_CASE("a file with the longest name there is can be replaced", "[conformance][files]") {
+  with_each_mechanism_and_without([](findings& found) {
+    const ramie::temporary_directory home(test::in_memory());
+    const auto path = home.path() / std::string(255, 'n');
+    for (const char* text : {"first", "second"}) {
+      ramie::write_file(path, text);
+      found.expect(ramie::read_file(path) == text);
+    }
   });
 }
 

@@ -74,7 +74,7 @@ TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][m
 }
 
 TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     static constexpr fiber_ops waits_in_retire{[](fiber_record&) noexcept { return fiber_end::done; },
                                                [](fiber_record&, discard_cause) noexcept {},
@@ -98,7 +98,7 @@ TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][mi
 }
 
 TEST_CASE("a stack overflow names the fiber, its spawn site and its stack size", "[conformance][stacks][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     ramie::runtime rt(with_workers(1));
     rt.run([&] {
@@ -115,7 +115,7 @@ TEST_CASE("a stack overflow names the fiber, its spawn site and its stack size",
 
 TEST_CASE("without memory for stacks the fiber that needs one fails, the others go on",
           "[conformance][stacks][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     auto o = with_workers(1);
     o.elastic = false;
@@ -153,7 +153,7 @@ TEST_CASE("without memory for stacks the fiber that needs one fails, the others 
 }
 
 TEST_CASE("a root without a stack throws stack_exhausted", "[conformance][stacks][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     auto o = with_workers(1);
     o.elastic = false;
@@ -173,7 +173,7 @@ TEST_CASE("a root without a stack throws stack_exhausted", "[conformance][stacks
 }
 
 TEST_CASE("without threads the first spawn is a system_error", "[conformance][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     pthread_attr_t huge;
     pthread_attr_init(&huge);
@@ -195,7 +195,7 @@ TEST_CASE("without threads the first spawn is a system_error", "[conformance][de
 }
 
 TEST_CASE("when no further worker can start, the first does all the work", "[conformance][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     ramie::runtime rt(with_workers(4));
     rt.run([] {});  // one worker is there
@@ -288,7 +288,7 @@ TEST_CASE("pressure is explained", "[conformance][elastic]") {
 
 // Every thread of an idle runtime blocks in a futex without a timeout: nothing will wake it but an unpark.
 TEST_CASE("an idle runtime has no periodic wake-ups", "[conformance][idle]") {
-  if (test::sanitized || test::under_valgrind()) return;  // they add threads of their own
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind add threads of their own");
   ramie::runtime rt(with_workers(2));
   gate door;
   std::thread caller([&] {
@@ -384,7 +384,7 @@ TEST_CASE("chaos keeps every promise", "[conformance][chaos]") {
 }
 
 TEST_CASE("spawning, yielding, parking and waking allocate nothing in steady state", "[conformance][memory]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
   auto o = with_workers(1);
   o.elastic = false;
   ramie::runtime rt(o);

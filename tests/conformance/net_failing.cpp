@@ -128,6 +128,15 @@ TEST_CASE("an address of the wrong kind, or in use, is refused", "[conformance][
   CHECK(test::open_descriptors() == before);
 }
 
+TEST_CASE("a listener for IPv6 alone leaves its port to IPv4", "[conformance][net]") {
+  std::error_code ec;
+  const auto six = tcp_listener::bind(address::ipv6_any(0), {.ipv6_only = true}, ec);
+  if (ec) return;  // a machine without IPv6
+  const auto four = tcp_listener::bind(address::any(six.local_address().port()), {}, ec);
+  CHECK_FALSE(ec);
+  CHECK(four.is_open());
+}
+
 TEST_CASE("a socket that is not open refuses everything", "[conformance][net]") {
   on_each_io([](findings& found) {
     tcp_stream never;

@@ -455,6 +455,40 @@ TEST_CASE("a new nursery remembers nothing of the one before", "[conformance][nu
   CHECK(live == 0);
 }
 
+// One nursery looks at its scopes when another one's has been cancelled, and ends; the next one there is inside that
+// other.
+TEST_CASE("a new nursery does not go by what its memory knew of other scopes", "[conformance][nursery][cancel]") {
+  bool stopped = false;
+  ramie::run(with_workers(1), [&] {
+    gate opened, cancelled_meanwhile, ended;
+    nursery n;
+    n.spawn([&] {
+      {
+        nursery clean;
+        opened.open();
+        test::wait_at(cancelled_meanwhile);
+        ramie::check_cancelled();
+        clean.join();
+      }
+      ended.open();
+    });
+    n.spawn([&] {
+      nursery other;
+      test::wait_at(opened);
+      other.cancel();
+      {
+        const ramie::shield meanwhile;
+        cancelled_meanwhile.open();
+        test::wait_at(ended);
+      }
+      nursery in_the_same_place;
+      stopped = ramie::stop_requested();
+    });
+    n.join();
+  });
+  CHECK(stopped);
+}
+
 TEST_CASE("what a cancelled child leaves behind is cleaned up as that fiber", "[conformance][nursery][cancel]") {
   static ramie::fiber_local<int> other;
   struct uses_another {

@@ -315,8 +315,9 @@ TEST_CASE("join_all of a function that cancels itself", "[conformance][nursery][
     } catch (const cancelled&) {
       ++thrown;
     }
+    auto [by_itself] = ramie::try_join_all(cancels_itself);
     try {
-      (void)ramie::try_join_all(cancels_itself);
+      (void)by_itself.value();
     } catch (const cancelled&) {
       ++thrown;
     }
@@ -405,7 +406,7 @@ TEST_CASE("race: the first to end wins, the others are cancelled", "[conformance
 }
 
 TEST_CASE("an unstarted child that can get no stack fails like any other", "[conformance][nursery][failure]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind need that address space");
   std::string text;
   ramie::runtime rt(with_workers(1));
   rt.run([&] {

@@ -411,7 +411,7 @@ long peak_kilobytes() {
 }
 
 TEST_CASE("spawning for ever into one nursery stays flat in memory", "[conformance][nursery][memory]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
   const long total = test::large() ? 10'000'000 : 1'000'000;
   struct accounts {
     long before, after;
@@ -453,7 +453,7 @@ TEST_CASE("spawning for ever into one nursery stays flat in memory", "[conforman
 }
 
 TEST_CASE("a nursery with a few small children allocates nothing", "[conformance][nursery][memory]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
   std::uint64_t allocated = 99;
   ramie::run(with_workers(1), [&] {
     const auto round = [] {
@@ -474,7 +474,7 @@ TEST_CASE("a nursery with a few small children allocates nothing", "[conformance
 
 // Every k-th allocation fails once, for all k: whatever was spawned ends, nothing leaks, the nursery goes on.
 TEST_CASE("out of memory halfway through a spawn loses nothing", "[conformance][nursery][memory]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
   int failures = 0;
   for (int k = 1; k < 60; ++k) {
     test::census closures;

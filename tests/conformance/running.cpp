@@ -7,9 +7,11 @@
 #include <thread>
 #include <vector>
 
+#include <ramie/nursery.hpp>
 #include <support/crew.hpp>
 #include <support/test.hpp>
 
+#include <ramie/nursery.hpp>
 #include <ramie/runtime/constants.hpp>
 
 namespace conformance_running {

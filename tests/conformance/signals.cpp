@@ -2,6 +2,7 @@
 // Signals of the system: who is told, how often, and what is back afterwards.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -204,9 +205,18 @@ TEST_CASE("what can't be waited for is refused, and nothing has changed", "[conf
 }
 
 TEST_CASE("a handler leaves errno alone", "[conformance][signals]") {
-  const signals s{SIGUSR1};
+  const int lowest = ::dup(STDERR_FILENO);  // the next descriptor to be opened has this number
+  REQUIRE(lowest >= 0);
+  ::close(lowest);
+  const signals s{SIGUSR1, SIGUSR2};
   errno = 77;
   (void)::raise(SIGUSR1);
+  CHECK(errno == 77);
+  // Nothing more fits into its eventfd: the handler's own call fails, and sets errno.
+  REQUIRE(::eventfd_write(lowest, 0xffff'ffff'ffff'fffd) == 0);
+  REQUIRE((::eventfd_write(lowest, 1) != 0 && errno == EAGAIN));
+  errno = 77;
+  (void)::raise(SIGUSR2);
   CHECK(errno == 77);
 }
 

@@ -348,6 +348,25 @@ TEST_CASE("without memory a write takes nothing, and later ones go on", "[confor
   CHECK(sink.text == "12345" + large);
 }
 
+// Fails so many times, then takes everything.
+struct flaky_sink {
+  explicit flaky_sink(unsigned times) : failures(times) {}
+  std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, ramie::deadline = {}) {
+    ec = failures != 0 ? std::make_error_code(std::errc::io_error) : std::error_code();
+    if (ec) return --failures, 0;
+    text += as_text(from);
+    return from.size();
+  }
+  std::size_t write_some(std::span<const std::byte> from, ramie::deadline until = {}) {
+    std::error_code ec;
+    const std::size_t n = write_some(from, ec, until);
+    if (ec) throw std::system_error(ec, "flaky_sink");
+    return n;
+  }
+  unsigned failures;
+  std::string text;
+};
+
 TEST_CASE("what was not flushed is reported, unless that is no surprise", "[conformance][streams][buffered]") {
   const test::reports all;
   text_sink sink, broken({1, 8, 1});
@@ -369,14 +388,30 @@ TEST_CASE("what was not flushed is reported, unless that is no surprise", "[conf
     thrown_away.discard();
     failed.write("x");
     CHECK_THROWS_AS(failed.flush(), std::system_error);
+    buffered_writer failed_before(broken, 2);
+    CHECK_THROWS_AS(failed_before.write("too much to keep"), std::system_error);
   }
+  {
+    flaky_sink recovers(1);
+    buffered_writer recovered(recovers);
+    recovered.write("first");
+    std::error_code ec;
+    recovered.flush(ec);
+    CHECK(ec == std::errc::io_error);
+    recovered.flush(ec);  // what failed before has been written now, so a loss would be a surprise again
+    CHECK_FALSE(ec);
+    CHECK(recovers.text == "first");
+    recovered.write("more");
+  }
+  REQUIRE(all.taken().size() == 2);
+  CHECK(all.taken()[1].text == "4 bytes");
   try {
     buffered_writer unwound(sink);
     unwound.write("x");
     throw std::runtime_error("on the way");
   } catch (const std::runtime_error&) {
   }
-  CHECK(all.taken().size() == 1);
+  CHECK(all.taken().size() == 2);
   CHECK(sink.text == "x");
 }
 

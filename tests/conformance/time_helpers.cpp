@@ -183,6 +183,13 @@ TEST_CASE("jitter is drawn from the seed, within its bounds", "[conformance][tim
     within(jitter::ratio(0.2), 800ms, 1200ms);
     within(jitter::ratio(0), 1s, 1s);
     within(jitter::none(), 1s, 1s);
+    const auto at = attempts_at({.attempts = 50,
+                                 .first_delay = 1s,
+                                 .factor = 1,
+                                 .longest_delay = 1s,
+                                 .spread = jitter::ratio(0.2),
+                                 .seed = 3});
+    for (std::size_t i = 1; i < at.size(); ++i) found.expect(at[i] - at[i - 1] <= 1s);  // the limit is for jitter, too
   });
 }
 
@@ -266,6 +273,21 @@ TEST_CASE("who waits for a rate limiter is served in the order they came", "[con
     CHECK(found.wrong() == "");
     CHECK(order.entries() == std::vector<int>{3, 3, 1, 4, 2, 6});
   }
+}
+
+TEST_CASE("nobody takes tokens past one who waits for more of them", "[conformance][time][rate]") {
+  in_virtual_time([](findings& found) {
+    rate_limiter limit(1, 3);
+    limit.acquire(3);
+    ramie::sleep_for(2s);
+    ramie::nursery n;
+    n.spawn([&] { limit.acquire(3); });
+    wait_all_blocked();
+    found.expect(!limit.try_acquire());  // two are there
+    const auto before = now();
+    n.join();
+    found.expect(now() - before == 1s);
+  });
 }
 
 TEST_CASE("who is cancelled at a rate limiter takes nothing, and those behind move up", "[conformance][time][rate]") {

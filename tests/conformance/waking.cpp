@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Park and wake through the one door, by fibers and by plain threads.
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <support/crew.hpp>
@@ -93,6 +96,79 @@ TEST_CASE("plain threads wait and wake like fibers", "[conformance][proxy]") {
   outside.join();
   CHECK(to_thread.balanced());
   CHECK(to_fiber.balanced());
+}
+
+// Comes true at a moment of the test's choice: while it is listed, or when the wait gives up.
+class late_arrival final : public waitable {
+ public:
+  enum class moment { never, while_listed, when_given_up };
+  explicit late_arrival(moment when) : when_(when) {}
+  bool try_complete(waiter&) override { return there_; }
+  bool publish(waiter& node) override {
+    if (when_ == moment::while_listed && claim(node)) {
+      node.outcome = 1;
+      complete(*node.who);
+    }
+    return true;
+  }
+  void unpublish(waiter&) noexcept override { there_ = when_ == moment::when_given_up; }
+
+ private:
+  const moment when_;
+  bool there_ = false;
+};
+
+// The outcome of a node's last wait says nothing about the next one: here the second wait is woken in vain, and then in
+// earnest.
+class waited_on_twice final : public waitable {
+ public:
+  bool try_complete(waiter&) override { return false; }
+  bool publish(waiter& node) override {
+    if (++published == 2) {
+      waker(node).wake();
+    } else if (claim(node)) {
+      node.outcome = 1;
+      complete(*node.who);
+    }
+    return true;
+  }
+  void unpublish(waiter&) noexcept override { ++unpublished; }
+  int published = 0, unpublished = 0;
+};
+
+TEST_CASE("a node may be waited with again", "[conformance][wake]") {
+  static const wait_reason why{"twice"};
+  const auto published_and_unpublished = [](auto wait) {
+    waited_on_twice on;
+    waiter node;
+    for (int i = 0; i < 2; ++i) (void)wait(on, node);
+    return std::pair(on.published, on.unpublished);
+  };
+  const auto plainly = [](waitable& on, waiter& node) { return fiber_wait(on, node, why); };
+  const auto fresh_first = [](waitable& on, waiter& node) { return fiber_wait_fresh_first(on, node, why); };
+  const std::pair expected(3, 1);
+  CHECK(published_and_unpublished(plainly) == expected);
+  CHECK(ramie::run(with_workers(1), [&] { return published_and_unpublished(plainly); }) == expected);
+  CHECK(ramie::run(with_workers(1), [&] { return published_and_unpublished(fresh_first); }) == expected);
+}
+
+TEST_CASE("what has come counts, though the deadline has passed", "[conformance][proxy][deadline]") {
+  static const wait_reason why{"a late arrival"};
+  const auto wait_for = [](late_arrival::moment when) {
+    late_arrival on(when);
+    waiter node;
+    return fiber_wait_until(on, node, why, std::chrono::steady_clock::time_point::min());
+  };
+  using moment = late_arrival::moment;
+  std::array<wait_result, 3> by_thread, by_fiber;
+  const auto wait_for_all = [&](auto& ended) {
+    ended = {wait_for(moment::never), wait_for(moment::while_listed), wait_for(moment::when_given_up)};
+  };
+  wait_for_all(by_thread);
+  ramie::run(with_workers(1), [&] { wait_for_all(by_fiber); });
+  const std::array<wait_result, 3> expected{wait_result::timed_out, wait_result::completed, wait_result::completed};
+  CHECK(by_thread == expected);
+  CHECK(by_fiber == expected);
 }
 
 TEST_CASE("a wake from a plain thread reaches sleeping workers", "[conformance][proxy]") {

@@ -5,6 +5,7 @@
 A block with a main() is a program. Any other block is the body of a fiber: it is put into run(). A ```text block
 right after it is what it must print. The library must have been built into the folder given.
 """
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -16,13 +17,15 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else TOP / "build").resolve()
 CXX = os.environ.get("CXX", "g++").split()
-PAGES = ["README.md", "docs/channels.md", "docs/files-and-processes.md", "docs/net.md", "docs/nurseries.md", "docs/streams.md", "docs/sync.md",
+PAGES = ["README.md", "docs/channels.md", "docs/files-and-processes.md", "docs/net.md", "docs/nurseries.md", "docs/stacks.md", "docs/streams.md", "docs/sync.md",
          "docs/testing.md", "docs/time-and-blocking.md"]
-OPTIONS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-pthread",
+OPTIONS = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Werror", "-pthread",
            *(f"-I{TOP / room}" for room in ("include", "runtime/include", "nursery/include", "channel/include"))]
 BLOCK = re.compile(r"^```cpp\n(.*?)^```\n(?:\s*^```text\n(.*?)^```\n)?", re.S | re.M)
 USUAL = "#include <array>\n#include <atomic>\n#include <chrono>\n#include <cstdio>\n#include <memory>\n#include <mutex>\n#include <optional>\n#include <shared_mutex>\n#include <span>\n#include <stdexcept>\n#include <string>\n#include <system_error>\n#include <thread>\n" \
         "#include <unistd.h>\n#include <vector>\n#include <ramie/ramie.hpp>\nusing namespace std::chrono_literals;\n"
+
+Example = collections.namedtuple("Example", "page line block expected")
 
 
 # The headers of all that are no programs, parsed once. A compiler that doesn't take the .gch takes the header.
@@ -32,45 +35,71 @@ def precompile(folder):
     subprocess.run(CXX + OPTIONS + ["-x", "c++-header", str(header), "-o", f"{header}.gch"], capture_output=True)
 
 
-def program(block):
-    if "int main(" in block:
-        return block
-    return "#include <usual.hpp>\nint main() {\n  ramie::run([] {\n" + block + "  });\n}\n"
+def is_program(block):
+    return "int main(" in block
 
 
-def check(example, usual):
-    name, block, expected = example
+def one_program(examples):
+    """The examples as functions of one program, whose argument says which one to call."""
+    parts = ["#include <usual.hpp>\n#include <cstdlib>\n"]
+    for i, example in enumerate(examples):
+        parts.append(f"static void example_{i}() {{\n  ramie::run([] {{\n#line {example.line + 1} \"{example.page}\"\n{example.block}  }});\n}}\n")
+    parts.append("int main(int, char** argv) {\n  switch (std::atoi(argv[1])) {\n")
+    parts += [f"    case {i}: example_{i}(); break;\n" for i in range(len(examples))]
+    return "".join(parts) + "  }\n}\n"
+
+
+def compiled(text, usual, binary):
+    """What the compiler has to say if it fails."""
+    command = CXX + OPTIONS + [f"-I{usual}", "-x", "c++", "-", "-x", "none", "-o", str(binary), str(BUILD / "libramie.a"), "-lboost_context", *(["-luring"] if pathlib.Path("/usr/include/liburing.h").exists() else [])]
+    built = subprocess.run(command, input=text, capture_output=True, text=True)
+    return None if built.returncode == 0 else "does not compile\n" + built.stderr[-2000:]
+
+
+def wrong(command, expected):
+    try:
+        ran = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return "does not end"
+    if ran.returncode != 0:
+        return f"ended with {ran.returncode}\n{ran.stderr[-2000:]}"
+    if expected is not None and ran.stdout != expected:
+        return f"printed\n{ran.stdout}instead of\n{expected}"
+    return None
+
+
+def check(examples, usual):
+    """(example, what is wrong with it or None) of some that are compiled together; alone if that fails, to see which it is."""
     with tempfile.TemporaryDirectory() as folder:
-        source, binary = pathlib.Path(folder) / "example.cpp", pathlib.Path(folder) / "example"
-        source.write_text(program(block))
-        command = CXX + OPTIONS + [f"-I{usual}", str(source), "-o", str(binary), str(BUILD / "libramie.a"), "-lboost_context", *(["-luring"] if pathlib.Path("/usr/include/liburing.h").exists() else [])]
-        built = subprocess.run(command, capture_output=True, text=True)
-        if built.returncode != 0:
-            return name, "does not compile\n" + built.stderr[-2000:]
-        try:
-            ran = subprocess.run([str(binary)], capture_output=True, text=True, timeout=60)
-        except subprocess.TimeoutExpired:
-            return name, "does not end"
-        if ran.returncode != 0:
-            return name, f"ended with {ran.returncode}\n{ran.stderr[-2000:]}"
-        if expected is not None and ran.stdout != expected:
-            return name, f"printed\n{ran.stdout}instead of\n{expected}"
-        return name, None
+        binary = pathlib.Path(folder) / "example"
+        alone = len(examples) == 1
+        problem = compiled(examples[0].block if is_program(examples[0].block) else one_program(examples), usual, binary)
+        if problem is None:
+            return [(e, wrong([binary, i], e.expected)) for i, e in enumerate(examples)]
+        if alone:
+            return [(examples[0], problem)]
+    return [result for e in examples for result in check([e], usual)]
 
 
-def main():
-    examples = []
+def read_examples():
     for page in PAGES:
         text = (TOP / page).read_text()
         for found in BLOCK.finditer(text):
-            line = text.count("\n", 0, found.start()) + 1
-            examples.append((f"{page}:{line}", found.group(1), found.group(2)))
+            yield Example(page, text.count("\n", 0, found.start()) + 1, found.group(1), found.group(2))
+
+
+def main():
+    examples = list(read_examples())
+    jobs = os.cpu_count() or 1
+    bodies = [e for e in examples if not is_program(e.block)]
+    groups = [[e] for e in examples if is_program(e.block)] + [g for g in (bodies[i::2 * jobs] for i in range(2 * jobs)) if g]
     bad = 0
-    with tempfile.TemporaryDirectory() as usual, concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with tempfile.TemporaryDirectory() as usual, concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
         precompile(usual)
-        for name, problem in pool.map(lambda example: check(example, usual), examples):
-            print(("ok      " if problem is None else "FAILED  ") + name + (f" {problem}" if problem else ""), flush=True)
-            bad += problem is not None
+        for results in pool.map(lambda group: check(group, usual), groups):
+            for e, problem in results:
+                print(("ok      " if problem is None else "FAILED  ") + f"{e.page}:{e.line}" + (f" {problem}" if problem else ""), flush=True)
+                bad += problem is not None
     return 1 if bad or not examples else 0
 
 

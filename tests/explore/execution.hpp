@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct thread_views {
   view now, acquirable, released;
 };
 
+// Times are microseconds of the model.
+inline constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
 struct actor {
   std::function<void()> body;
   ramie::platform::context at = nullptr;
@@ -42,6 +46,7 @@ struct actor {
   std::uint64_t waits_since = 0;
   std::function<bool()> condition;
   std::uint64_t asked_at = 0;   // news when the condition did not hold
+  std::int64_t wakes_at = never;  // it waits no longer than until then
   bool read_old_value = false;  // since its last pause
   bool reads_newest = false;    // until its next pause
   std::vector<void*> carried;
@@ -59,6 +64,7 @@ struct execution {
   bool running = false;     // inside a thread: steps count
   std::uint64_t news = 0;
   int steps = 0;
+  std::int64_t skipped = 0;  // of the time, while everybody waited
   std::string failure;
   ramie::platform::context home = nullptr;
 
@@ -71,6 +77,8 @@ struct execution {
   std::unique_ptr<decisions> choices;
 
   [[nodiscard]] actor& self() noexcept { return *threads[current]; }
+  // A microsecond a step, and what was skipped: the same in every run.
+  [[nodiscard]] std::int64_t time() const noexcept { return steps + skipped; }
 };
 
 inline constexpr std::uint64_t no_news = ~std::uint64_t{0};

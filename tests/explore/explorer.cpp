@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 #include <execinfo.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -66,6 +67,7 @@ void thread_entry(platform::arrival landed) {
   for (void** slot : carried_slots) *slot = nullptr;
   exceptions() = {};
   now.self().body();
+  now.self().body = nullptr;  // what it has captured ends with the thread, not in the next execution
   now.self().ended = true;
   changed();
   now.running = false;
@@ -76,7 +78,7 @@ void thread_entry(platform::arrival landed) {
 bool ready(actor& t) {
   if (t.ended || t.waits_since == now.news) return false;
   if (!t.condition) return true;
-  if (t.asked_at != now.news && t.condition()) return true;
+  if (t.wakes_at <= now.time() || (t.asked_at != now.news && t.condition())) return true;
   t.asked_at = now.news;
   return false;
 }
@@ -90,6 +92,7 @@ void resume(std::size_t index) {
     now.learns = false;
   }
   t.waits_since = no_news;
+  t.wakes_at = never;
   t.condition = nullptr;
   now.running = true;
   const auto landed = platform::jump(t.at, nullptr);
@@ -107,10 +110,11 @@ std::size_t add_thread(std::function<void()> body) {
   t.body = std::move(body);
   t.ended = t.read_old_value = t.reads_newest = false;
   t.waits_since = no_news;
+  t.wakes_at = never;
   t.condition = nullptr;
   t.carried.assign(carried_slots.size(), nullptr);
   t.sees = {};
-  t.at = platform::make_context(t.stack.get() + stack_bytes, stack_bytes, thread_entry);
+  t.at = platform::make_context(t.stack.get() + stack_bytes, stack_bytes, thread_entry, {});
   return now.used++;
 }
 
@@ -125,20 +129,25 @@ bool collect_ready(std::vector<std::size_t>& found) {
   return stays;
 }
 
-// Who pauses goes on without news if nobody else can: time passes.
-bool wake_pausing() {
+// Nobody can go on. Who pauses looks again without news, and the next time that somebody waits for has come.
+bool pass_time() {
   bool any = false;
+  std::int64_t next = never;
   for (std::size_t i = 0; i < now.used; ++i) {
     actor& t = *now.threads[i];
-    any = any || (!t.ended && t.waits_since != no_news);
+    if (t.ended) continue;
+    any = any || t.waits_since != no_news;
     t.waits_since = no_news;
+    next = std::min(next, t.wakes_at);
   }
-  return any;
+  if (next != never) now.skipped += next - now.time();
+  return any || next != never;
 }
 
 void execute(scenario& program) {
   now.used = 0;
   now.steps = 0;
+  now.skipped = 0;
   now.news = 0;
   ++now.number;
   forget_memory();
@@ -148,7 +157,7 @@ void execute(scenario& program) {
   static std::vector<std::size_t> found;
   for (;;) {
     bool stays = collect_ready(found);
-    if (found.empty() && wake_pausing()) stays = collect_ready(found);
+    if (found.empty() && pass_time()) stays = collect_ready(found);
     if (found.empty()) break;
     resume(found.size() == 1 ? found[0] : now.choices->next_thread(found, stays));
     if (!now.failure.empty()) return;
@@ -181,8 +190,13 @@ void changed() noexcept {
 }
 
 void until(std::function<bool()> holds) noexcept {
+  until(std::move(holds), never);
+}
+
+void until(std::function<bool()> holds, std::int64_t microsecond) noexcept {
   remember_where();
   now.self().condition = std::move(holds);
+  now.self().wakes_at = microsecond;
   now.self().asked_at = no_news;
   go_home();
   now.self().heard = now.news;

@@ -20,7 +20,9 @@
 #include "scenarios.hpp"
 
 namespace ramie::detail {
+class blocking_pool;
 class proxy_fiber;
+extern constinit thread_local const blocking_pool* serving;
 extern constinit thread_local proxy_fiber* thread_proxy;
 }  // namespace ramie::detail
 
@@ -294,8 +296,9 @@ void cancel_meets_blocking_call() {
   require(Detachable || begun.load() == ended.load(), "the fiber did not wait for the end of its call");
 }
 
-entry on(const char* name, void (*body)(), unsigned workers, program::mood m = program::mood::calm) {
-  return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, 2, 0, 0, 4'000};
+entry on(const char* name, void (*body)(), unsigned workers, program::mood m = program::mood::calm,
+         std::uint64_t most = 4'000) {
+  return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, 2, 0, 0, most};
 }
 
 }  // namespace
@@ -304,6 +307,7 @@ list all_scenarios() {
   static const bool once = [] {
     carry(reinterpret_cast<void**>(&ramie_this_desk));
     carry(reinterpret_cast<void**>(&ramie::detail::thread_proxy));
+    carry(const_cast<void**>(reinterpret_cast<const void**>(&ramie::detail::serving)));
     return true;
   }();
   (void)once;
@@ -321,6 +325,8 @@ list all_scenarios() {
       on("last_sender_goes", last_sender_goes, 2),
       on("race_of_two", race_of_two, 2),
       on("oneshot_meets_drop", oneshot_meets_drop, 2),
+      on("handle_dropped_as_its_nursery_ends", handle_dropped_as_its_nursery_ends, 1),
+      on("block_used_again_while_its_end_is_told", block_used_again_while_its_end_is_told, 2, program::mood::calm, 500),
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
       on("waits_until_all_blocked", waits_until_all_blocked, 2),
@@ -331,8 +337,7 @@ list all_scenarios() {
       on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),
       on("failing_beside_a_yielder_in_chaos", failing_beside_a_yielder, 2, program::mood::chaos),
   };
-  const list timers = timer_scenarios();
-  all.insert(all.end(), timers.begin(), timers.end());
+  for (const list& more : {timer_scenarios(), keeper_scenarios()}) all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -25,10 +25,16 @@ using list = std::vector<entry>;
 [[nodiscard]] list sleeper_scenarios();
 [[nodiscard]] list join_scenarios();
 [[nodiscard]] list channel_scenarios();
+[[nodiscard]] list oneshot_scenarios();
 [[nodiscard]] list sync_scenarios();
 [[nodiscard]] list signal_scenarios();
 [[nodiscard]] list pipe_scenarios();
 [[nodiscard]] list request_scenarios();
 [[nodiscard]] list timer_scenarios();
+[[nodiscard]] list keeper_scenarios();
+
+// Programs of other files, for programs.cpp.
+void handle_dropped_as_its_nursery_ends();
+void block_used_again_while_its_end_is_told();
 
 }  // namespace explore

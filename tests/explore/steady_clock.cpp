@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The machine's time in the model: a microsecond a step, the same in every run.
+// The machine's time in the model: explorer.hpp.
 #include <ramie/platform/clock.hpp>
 
 #include "execution.hpp"
@@ -7,7 +7,7 @@
 namespace ramie::platform {
 
 time_point steady_clock::now() const noexcept {
-  return time_point(std::chrono::microseconds(explore::now.steps));
+  return time_point(std::chrono::microseconds(explore::now.time()));
 }
 
 const steady_clock& steady_clock::instance() noexcept {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Public headers compile alone, with nothing but what is installed; rooms include only what they may.
+"""Public headers compile alone, with nothing but what is installed; rooms include only what they may; likely mistakes
+are told by a sentence.
 
 --quick: alone with one compiler, since what a header forgets to include is the standard library's and not the
 compiler's; with the others all of them together.
@@ -11,6 +12,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
+
+from mistakes import BEFORE, IN_A_FUNCTION, MISTAKES, NO_MISTAKE
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 STRICT = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", "c++", "-"]
@@ -46,6 +50,32 @@ def report(good, name, detail=""):
     return good
 
 
+def first_error(text):
+    """The line of it. What it was instantiated from comes before (g++) or after (clang++)."""
+    return next((line for line in text.splitlines() if " error: " in line), "no error")
+
+
+def check_mistakes(pool, public, compilers):
+    """The headers are parsed once for each compiler, else this would take minutes."""
+    good = True
+    includes = [f"-I{TOP / f}" for f in public]
+    with tempfile.TemporaryDirectory() as folder:
+        header = pathlib.Path(folder) / "before.hpp"
+        header.write_text(BEFORE)
+        use = {}
+        for compiler in compilers:
+            parsed = f"{header}.{'gch' if compiler == 'g++' else 'pch'}"
+            subprocess.run([compiler, *includes, *STRICT[:-4], "-x", "c++-header", str(header), "-o", parsed], check=True)
+            use[compiler] = ["-include", str(header)] if compiler == "g++" else ["-include-pch", parsed]
+        tries = [(compiler, *mistake) for mistake in MISTAKES + [NO_MISTAKE] for compiler in compilers]
+        command = lambda t: [t[0], *includes, *use[t[0]], *STRICT]
+        run = lambda t: subprocess.run(command(t), input=IN_A_FUNCTION % t[2], text=True, capture_output=True)
+        for (compiler, name, _, sentence), result in zip(tries, pool.map(run, tries)):
+            told = sentence in first_error(result.stderr) and (result.returncode == 0) == (sentence == "no error")
+            good &= report(told, f"{compiler}: {name}", result.stderr[:1500])
+    return good
+
+
 def main():
     all_good = bool(COMPILERS)
     public = [f"{room}/include" for room in SEES]
@@ -61,6 +91,7 @@ def main():
         for (compiler, tried), result in zip(tries, results):
             what = f"<{tried[0]}> stands alone" if len(tried) == 1 else f"all {len(tried)} headers, one after another"
             all_good &= report(result.returncode == 0, f"{compiler}: {what}", result.stderr)
+        all_good &= check_mistakes(pool, [*public, "include"], COMPILERS[:1 if quick else 2])
     for room, seen in SEES.items():
         for other, door in DOOR.items():
             result = compiles(COMPILERS[0], f"#include <{door}>\n", folders_of(seen))

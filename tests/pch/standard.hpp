@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the rooms use of the standard library, parsed once for each target that is built for tests alone. The library
-// that is installed is built without, so that a forgotten include shows. (No guard: it is compiled by itself, once.)
+// What the rooms use of the standard library, parsed once for each target. No header of ours: a change of one would
+// compile everything again. (No guard: it is compiled by itself, once.)
 #include <algorithm>
 #include <atomic>
 #include <chrono>

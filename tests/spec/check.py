@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: BSL-1.0
 """Every clause of spec/ has a row in spec/conformance.md, and every row names what exists.
 
-One line a row, "ok …" or "FAILED …"; exit code 1 if any failed. --without-models: spec/model may be missing.
---self-test: shows that each kind of failure is found.
+One line a row, "ok …" or "FAILED …"; exit code 1 if any failed. A row says `mutant: name` in its test column for each known
+flaw (tests/mutants) that breaks its clause: the name must be in the lists. How many rows name one is told at the end.
+--mutants: lists the rows of clauses that name no mutant, and the mutants that no row names; neither is a failure.
+--without-models: spec/model may be missing. --self-test: shows that each kind of failure is found.
 """
-import ast
 import pathlib
 import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(TOP / "tests/mutants/runner"))
+from lists import read_mutants  # noqa: E402
+
 CLAUSE = re.compile(r"^(?:\|\s*|[-*]\s+|\d+\.\s+)?\*\*([A-Z]{1,2}\d+)\*\*", re.M)
 LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 CASE = re.compile(r"\bTEST_CASE\(\s*" + LITERALS + r",\s*" + LITERALS)
@@ -27,17 +31,18 @@ class Tree:
         self.seed = SEED if seed is None else seed
         self.files = [p for p in top.rglob("*") if p.is_file() and not any(
             part.startswith((".git", "build")) for part in p.relative_to(top).parts)]
+        self.paths = [("/" + p.relative_to(top).as_posix(), p) for p in self.files]
         self.texts = {}
         self.clauses, self.doubled = read_clauses(top / "spec")
         self.cases, self.tags = read_cases(top / "tests")
         self.scenarios = find_all(r'(?:\{|\bon\()\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
-        self.mutants = read_mutants(sorted((top / "tests/mutants").glob("*.py")))
+        self.mutants = {m.name for m in read_mutants(top / "tests/mutants")}
         self.models = {p.stem for p in (top / "spec/model").glob("*.pml")}
         listed = re.search(r"^\s*([a-z0-9_ |-]+)\) suites\+=", (top / "tools/test").read_text(), re.M)
         self.suites = set(re.split(r"[ |]+", listed.group(1).strip())) if listed else set()
 
     def named(self, name):
-        return [p for p in self.files if ("/" + p.relative_to(self.top).as_posix()).endswith("/" + name)]
+        return [p for path, p in self.paths if path.endswith("/" + name)]
 
     def text(self, path):
         if path not in self.texts:
@@ -72,15 +77,6 @@ def read_cases(folder):
             cases.add(joined(name))
             tags.update(re.findall(r"\[([^\]]+)\]", joined(marks)))
     return cases, tags
-
-
-def read_mutants(pages):
-    names = set()
-    for page in pages:
-        for node in ast.walk(ast.parse(page.read_text())):
-            if isinstance(node, ast.Assign) and "MUTANTS" in ast.dump(node.targets[0]) and isinstance(node.value, ast.List):
-                names |= {e.elts[0].value for e in node.value.elts if isinstance(e, ast.Tuple)}
-    return names
 
 
 def read_rows(text):
@@ -153,11 +149,19 @@ def missing(tree, rows):
                 yield f"{page.name} links to '{to}', which is not there"
 
 
+def tests_of(row):
+    return [r.strip() for r in row.get("test", "").split(";") if r.strip()]
+
+
+def mutants_of(row):
+    return [r.removeprefix("mutant: ") for r in tests_of(row) if r.startswith("mutant: ")]
+
+
 def check(tree, say=print):
     rows = list(read_rows((tree.top / "spec/conformance.md").read_text()))
     bad = tested = later = 0
     for part, section, row in rows:
-        refs = [r.strip() for r in row.get("test", "").split(";") if r.strip()]
+        refs = tests_of(row)
         wrong = wrong_clause(tree, part, section, row) + list(wrong_code(tree, row.get("code", "")))
         wrong += [w for w in (wrong_test(tree, r) for r in refs) if w] + ([] if refs else ["has no test"])
         now = [r for r in refs if not r.startswith("later: ")]
@@ -166,15 +170,29 @@ def check(tree, say=print):
     for lack in missing(tree, rows):
         bad += 1
         say(f"FAILED {lack}")
-    say(f"{len(rows)} rows, {tested} with a test, {later} later")
+    with_mutant = sum(bool(mutants_of(row)) for _, _, row in rows)
+    unnamed = tree.mutants - {name for _, _, row in rows for name in mutants_of(row)}
+    say(f"{len(rows)} rows, {tested} with a test, {later} later; {with_mutant} rows name a mutant; "
+        f"{len(unnamed)} of {len(tree.mutants)} mutants are named by no row")
     return bad
+
+
+def list_mutants(tree):
+    rows = list(read_rows((tree.top / "spec/conformance.md").read_text()))
+    for part, section, row in rows:
+        if part == "Clauses" and not mutants_of(row):
+            print(f"{section}: {row.get('clause', '')} names no mutant")
+    for name in sorted(tree.mutants - {name for _, _, row in rows for name in mutants_of(row)}):
+        print(f"mutant '{name}' is named by no row")
+    return 0
 
 
 def main():
     if "--self-test" in sys.argv:
         from self_test import self_test
         return self_test(check, Tree)
-    return check(Tree(TOP, "--without-models" in sys.argv))
+    tree = Tree(TOP, "--without-models" in sys.argv)
+    return list_mutants(tree) if "--mutants" in sys.argv else check(tree)
 
 
 if __name__ == "__main__":

@@ -204,17 +204,17 @@ class party {
     simple_step(random_() % 11);
   }
 
-  // Others of the same kind, perhaps not for long.
+  // Others of the same kind, perhaps not for long. with_nursery, so that its deadline ends it and not the party.
   void family() {
     if (depth_ == 0) return;
-    ramie::nursery n;
-    if (random_() % 4 == 0) n.cancel_after(a_while());
-    for (auto children = 1 + random_() % 3; children > 0; --children) {
-      n.spawn([this, seed = random_()] { party(w_, places_, seed, depth_ - 1).play(6); });
-    }
-    for (auto pause = random_() % 8; pause > 0; --pause) ramie::yield();
-    if (random_() % 4 == 0) n.cancel("enough");
-    n.join();
+    ramie::with_nursery([this](ramie::nursery& n) {
+      if (random_() % 4 == 0) n.cancel_after(a_while());
+      for (auto children = 1 + random_() % 3; children > 0; --children) {
+        n.spawn([this, seed = random_()] { party(w_, places_, seed, depth_ - 1).play(6); });
+      }
+      for (auto pause = random_() % 8; pause > 0; --pause) ramie::yield();
+      if (random_() % 4 == 0) n.cancel("enough");
+    });
   }
 
   // A child's end, or a letter.

@@ -11,8 +11,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,7 +20,6 @@
 #include <support/seeds.hpp>
 #include <support/streams.hpp>
 #include <support/test.hpp>
-#include <support/watchdog.hpp>
 
 namespace stress_duplex {
 
@@ -146,11 +143,6 @@ TEST_CASE("random programs at a duplex: every byte arrives once, in order, whoev
           "[stress][streams][duplex]") {
   this_test.for_each_seed(test::scaled(10, 2), 400, [](const test::setting& s) {
     INFO(s);
-    const test::watchdog dog(test::sanitized ? 180s : 60s, [&s] {
-      std::ostringstream name;
-      name << s;
-      std::fprintf(stderr, "hangs: programs at a duplex, %s\n", name.str().c_str());
-    });
     test::findings found;
     ramie::run(s.options(), [&] { run_program(s, found); });
     CHECK(found.wrong() == "");

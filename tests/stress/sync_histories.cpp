@@ -9,10 +9,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -21,7 +19,6 @@
 #include <support/seeds.hpp>
 #include <support/sync_history.hpp>
 #include <support/test.hpp>
-#include <support/watchdog.hpp>
 
 namespace stress_sync_histories {
 
@@ -235,18 +232,10 @@ void check_one(const test::setting& how, figures& sum) {
 }
 
 TEST_CASE("random histories of mutex, condition variable and semaphore are linearizable", "[stress][sync]") {
-  std::atomic<const test::setting*> now{nullptr};
-  test::watchdog dog(test::sanitized ? 180s : 60s, [&now] {
-    std::ostringstream text;
-    text << *now.load();
-    std::fprintf(stderr, "a history of locks hangs: %s\n", text.str().c_str());
-  });
   figures sum;
   this_test.for_each_seed(test::scaled(40, 15), 3'000, [&](const test::setting& how) {
     INFO(how);
-    now = &how;
     check_one(how, sum);
-    (void)dog.step();
   });
   INFO(sum.histories << " histories, " << sum.operations << " operations, " << sum.configurations << " configurations");
   CHECK(sum.operations > sum.histories * 10);

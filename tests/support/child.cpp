@@ -8,6 +8,9 @@
 
 #include <cstdio>
 
+#include <support/test.hpp>
+#include <support/watchdog.hpp>
+
 namespace test {
 
 ending in_child(void (*body)()) {
@@ -23,6 +26,7 @@ ending in_child(void (*body)()) {
     ::dup2(ends[1], STDERR_FILENO);
     ::close(ends[0]);
     ::close(ends[1]);
+    watch_child();
     try {
       body();
     } catch (...) {
@@ -41,6 +45,14 @@ ending in_child(void (*body)()) {
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   return result;
+}
+
+void dies_saying(void (*body)(), const std::string& what) {
+  if (sanitized || under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
+  const ending end = in_child(body);
+  INFO(end.errors);
+  CHECK(end.signal == SIGABRT);
+  CHECK(end.errors.find(what) != std::string::npos);
 }
 
 }  // namespace test

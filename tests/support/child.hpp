@@ -15,4 +15,7 @@ struct ending {
 // Runs body() in a forked child and waits for it. The caller must be the only thread.
 ending in_child(void (*body)());
 
+// Checks that body() aborts in a child and says `what`. Left out under sanitizers and valgrind, which report the death.
+void dies_saying(void (*body)(), const std::string& what);
+
 }  // namespace test

@@ -19,6 +19,7 @@
 #include <ramie/ramie.hpp>
 #include <support/allocations.hpp>
 #include <support/census.hpp>
+#include <support/source_text.hpp>
 #include <support/test.hpp>
 
 namespace test::faulty {
@@ -94,13 +95,17 @@ class scene {
   std::atomic<long> ran{0};
 
   void expect(bool holds, ramie::source_location where = ramie::source_location::current()) noexcept {
-    unsigned long none = 0;
-    if (!holds) wrong_.compare_exchange_strong(none, where.line());
+    if (!holds && !is_wrong_.exchange(true)) wrong_ = where;
   }
-  [[nodiscard]] unsigned long wrong_line() const { return wrong_.load(); }
+  // Where the first one stands, and what; "" if all was well. When all have ended.
+  [[nodiscard]] std::string wrong() const {
+    if (!is_wrong_.load()) return "";
+    return std::string(wrong_.file_name()) + ":" + std::to_string(wrong_.line()) + ": " + text_at(wrong_);
+  }
 
  private:
-  std::atomic<unsigned long> wrong_{0};
+  std::atomic<bool> is_wrong_{false};
+  ramie::source_location wrong_;
 };
 
 struct program {
@@ -208,7 +213,7 @@ inline one_run run_once(const program& p, const trouble& t, long k, bool for_goo
   INFO(p.name << ", " << t.name << " number " << k << (for_good ? " and all after it" : "") << " of " << asked);
   INFO("it ended with " << end << ", see ending_bits; reports: " << report_count::all.load());
   CHECK((end & (p.must_end | (k != never ? t.may_end : 0))) != 0);
-  CHECK(s.wrong_line() == 0);
+  CHECK(s.wrong() == "");
   CHECK(worked);
   CHECK(s.things.alive() == 0);
   CHECK(threads_are_back_to(threads));

@@ -17,8 +17,8 @@
 //                second, before the response, the elements of waiting senders go behind the others, in order, whatever
 //                the capacity, and these senders are done. In between a waiting sender can still be matched: a
 //                receive takes the same element either way, but a waiting select may be matched elsewhere.
-//   M4  select   takes one of the cases that are ready, any; if none is, it waits in all, and leaves all at the first
-//                match. It never meets itself: it asks before it is listed.
+//   M4  select   takes one of the cases that are ready, any; if none is, it waits in all, several on one channel
+//                in any order, and leaves all at the first match. It never meets itself: it asks before it is listed.
 //   M5  without waiting (try_, `otherwise`): there was a moment at which no case was ready, and all were looked at in
 //                it. An operation that timed out says the same.
 #pragma once
@@ -191,7 +191,7 @@ class model {
     auto& ch = c_.channels[o.channel];
     if (ch.closed) return op.result.how == ending::closed;
     if (op.result.how != ending::done) return false;
-    if (!ch.receivers.empty()) return end_wait(ch.receivers.front(), ending::done, o.element);
+    if (!ch.receivers.empty()) return end_wait(first_of(ch.receivers), ending::done, o.element);
     ch.elements.push_back(static_cast<char16_t>(o.element));
     return true;
   }
@@ -215,14 +215,23 @@ class model {
     c_.phases[who] = ch.closed ? configuration::complete : configuration::half_closed;
     ch.closed = true;
     while (!ch.receivers.empty()) {
-      if (!end_wait(ch.receivers.front(), ending::closed, 0)) return false;
+      if (!end_wait(first_of(ch.receivers), ending::closed, 0)) return false;
     }
     return true;
   }
 
+  // Of the operation that came first: if several of its cases wait here, the one that happened may be the first of them.
+  [[nodiscard]] configuration::entry first_of(const std::vector<configuration::entry>& queue) const {
+    const auto first = queue.front();
+    const operation& op = *now_[first.who];
+    const offer &listed = op.offers[first.number], &happened = op.offers[op.result.chosen];
+    const bool alike = listed.channel == happened.channel && listed.sends == happened.sends;
+    return alike ? configuration::entry{first.who, op.result.chosen} : first;
+  }
+
   // The first waiting sender is done, and its element goes behind the others.
   [[nodiscard]] bool move_up(configuration::channel& ch) {
-    const auto first = ch.senders.front();
+    const auto first = first_of(ch.senders);
     ch.elements.push_back(static_cast<char16_t>(now_[first.who]->offers[first.number].element));
     return end_wait(first, ending::done, 0);
   }

@@ -2,6 +2,7 @@
 // The interpreter of plans: one actor per fiber or thread, which does its steps and keeps a diary of them.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -100,7 +101,7 @@ class actor : public guest {
       case act::permits: run_permits(d_, p); break;
       case act::abroad: run_abroad(d_, p); break;
       case act::siege: siege(p); break;
-      case act::limit: limit(p); break;
+      case act::limit: fit_for_a_destructor(p) ? while_unwinding(p) : limit(p); break;
       case act::guard: guard(p); break;
       case act::brood: brood(p); break;
       case act::hall: gather(p); break;
@@ -133,13 +134,9 @@ class actor : public guest {
     ground* const home_;
   };
 
-  // The body of a nursery that f(n, g) fills. Whether what it threw belongs to the nursery itself, and what is behind.
-  struct end {
-    bool its_own = false;
-    std::exception_ptr behind;
-  };
+  // The body of a nursery that f(n, g) fills. its_own: whether what it threw belongs to the nursery itself.
   template <class F>
-  void fill(const node& p, ramie::nursery& n, ground& g, end& how, bool join, F& f) {
+  void fill(const node& p, ramie::nursery& n, ground& g, bool& its_own, bool join, F& f) {
     const inside in(*this, g, &n);
     bool joining = false;
     try {
@@ -148,9 +145,8 @@ class actor : public guest {
       if (join) n.join();
     } catch (const ramie::cancelled& c) {
       saw(c);
-      how.its_own = n.owns(c);
-      how.behind = c.cause();
-      d_.expect(!joining || !how.its_own, "a join threw its own nursery's cancellation", p.tag);
+      its_own = n.owns(c);
+      d_.expect(!joining || !its_own, "a join threw its own nursery's cancellation", p.tag);
       w_.cause(g, ramie::cancel_kind::requested, 0);  // "its nursery ended without a join()"
       throw;
     } catch (...) {
@@ -160,39 +156,47 @@ class actor : public guest {
   }
 
   // A nursery that is unwound through, left with the exception in the hand, or with_nursery; left joined if all is
-  // well.
+  // well. Or unwound through by something else than its own cancellation, and then the failure behind that is lost.
+  struct something_else {};
   template <class F>
   void in_nursery(const node& p, F f) {
     ground& g = w_.open(here_);
-    end how;
+    bool its_own = false;
     std::exception_ptr out;
     try {
       if (p.a % 3 == 0) {
         ramie::nursery n;
-        fill(p, n, g, how, true, f);
+        try {
+          fill(p, n, g, its_own, true, f);
+        } catch (const ramie::cancelled&) {
+          if (!its_own || p.a % 2 == 0) throw;
+          throw something_else();
+        }
       } else if (p.a % 3 == 1) {
         ramie::nursery n;
         try {
-          fill(p, n, g, how, true, f);
+          fill(p, n, g, its_own, true, f);
         } catch (...) {
           out = std::current_exception();
         }
       } else {
-        ramie::with_nursery([&](ramie::nursery& n) { fill(p, n, g, how, false, f); });
+        ramie::with_nursery([&](ramie::nursery& n) { fill(p, n, g, its_own, false, f); });
       }
     } catch (...) {
       out = std::current_exception();
-      if (p.a % 3 == 2) how = {};  // with_nursery has dealt with it
+      if (p.a % 3 == 2) its_own = false;  // with_nursery has dealt with it
     }
     w_.close(g, d_, p.tag);
     if (out == nullptr) return;
     try {
       std::rethrow_exception(out);
-    } catch (const ramie::cancelled&) {
-      if (!how.its_own) throw;
-      if (how.behind == nullptr) return;
-      received(how.behind);
-      std::rethrow_exception(how.behind);
+    } catch (const ramie::cancelled& c) {
+      if (!its_own) throw;
+      const std::exception_ptr behind = c.cause();
+      if (behind == nullptr) return;
+      received(behind);
+      std::rethrow_exception(behind);
+    } catch (const something_else&) {
     } catch (const mishap& m) {
       d_.received.push_back(m.number);
       throw;
@@ -258,6 +262,43 @@ class actor : public guest {
     d_.expect(in_time || ramie::now() >= when, "a timeout before its time", p.tag);
     d_.expect(in_time || p.a != an_hour, "an hour has gone by", p.tag);
     d_.expect(!in_time || p.a != 0, "no time is no time", p.tag);
+  }
+
+  // Nothing that may throw there but the timeout's own cancellation, and no wait that only somebody else could end.
+  static bool fit_for_a_destructor(const node& p) {
+    const auto fit = [](const node& s) {
+      switch (s.what) {
+        case act::pause:
+        case act::look:
+        case act::send:
+        case act::recv:
+        case act::pick:
+        case act::forever:
+        case act::make: return true;
+        default: return false;
+      }
+    };
+    return p.tag % 3 != 0 && p.a != an_hour && std::all_of(p.inner.begin(), p.inner.end(), fit);
+  }
+  // To scopes from before that is like a shield.
+  void while_unwinding(const node& p) {
+    struct unwound {};
+    ground& g = w_.open(here_, true);
+    const leave at_end{*this, g, p.tag};
+    struct last_thing {
+      actor& self;
+      ground& g;
+      const node& p;
+      ~last_thing() {
+        const inside in(self, g, nullptr);
+        self.limit(p);
+      }
+    };
+    try {
+      const last_thing in_a_destructor{*this, g, p};
+      throw unwound();
+    } catch (const unwound&) {
+    }
   }
 
   void guard(const node& p) {

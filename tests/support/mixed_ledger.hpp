@@ -10,7 +10,7 @@
 //   L5  a child is gone before its scope is left, a scope before the one around it
 //   L6  a `cancelled` has a cause: somebody gave that reason to a scope around the place before, no shield in between
 //   L7  nobody passes a cancellation point after a scope around it was cancelled, no shield in between
-//   L8  a failure that left a child is received by somebody, or reported
+//   L8  a failure that left a child is received by somebody, or else reported, once
 //   L9  what was noted as wrong on the spot: values, limits, handlers
 #pragma once
 
@@ -80,6 +80,7 @@ struct ledger {
   std::set<int> drained;          // channels
   std::vector<int> thrown;        // failures that left a child
   std::set<int> received;         // failures that somebody got
+  std::vector<int> reported;      // failures that nobody got
   std::vector<std::string> wrongs;
 };
 
@@ -190,8 +191,14 @@ class auditor {
   }
 
   void failures() {
+    std::map<int, int> reports;
+    for (const int tag : l_.reported) ++reports[tag];
     for (const int tag : l_.thrown) {
-      if (!l_.received.contains(tag)) complain("L8", "nobody got failure", tag);
+      if (!l_.received.contains(tag) && !reports.contains(tag)) complain("L8", "nobody got failure", tag);
+    }
+    for (const auto& [tag, times] : reports) {
+      if (l_.received.contains(tag)) complain("L8", "reported as lost, but somebody got failure", tag);
+      if (times > 1) complain("L8", "reported so often, failure:", times, tag);
     }
   }
 

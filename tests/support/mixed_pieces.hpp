@@ -183,13 +183,18 @@ inline void run_gauge(diary& d, const node& p) {
   d.expect(!backwards && last == p.a, "watch", p.tag);
 }
 
-// Only one runner can win: the others wait for a gun that nobody fires.
+// Only one runner can win: the others wait for a gun that nobody fires. Some fail when they have lost.
 inline void run_contest(diary& d, const node& p) {
   ramie::channel<int> gun(0);
   std::vector<std::function<long()>> runners;
   for (unsigned i = 0; i < p.a; ++i) {
     runners.emplace_back([gun, wins = i == p.b, fails = p.c != 0, tag = p.tag]() -> long {
-      if (!wins) (void)gun.recv();
+      try {
+        if (!wins) (void)gun.recv();
+      } catch (const ramie::cancelled& c) {
+        if (c.reason().text == "the race is over" && tag % 2 == 0) throw closed_with{-tag};
+        throw;
+      }
       ramie::yield();
       if (fails) throw closed_with{tag};
       return tag;

@@ -22,8 +22,14 @@
 namespace test::mixed {
 
 // A failure. It gets a number of its own each time it leaves a child.
-struct mishap {
+struct mishap final : std::exception {
+  mishap() = default;
+  explicit mishap(int n) : number(n), text_("mishap " + std::to_string(n)) {}
+  [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
   int number = 0;
+
+ private:
+  std::string text_;
 };
 // What a channel was closed with.
 struct closed_with {

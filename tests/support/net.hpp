@@ -108,6 +108,13 @@ inline std::pair<ramie::tcp_stream, ramie::tcp_stream> tcp_pair() {
   return {std::move(near), std::move(far)};
 }
 
+// Nobody answers there: the backlog is full. Somebody does once there is room, when TCP tries again.
+struct silent_host {
+  ramie::tcp_listener listener = ramie::tcp_listener::bind(ramie::address::ipv4_loopback(0), {.backlog = 0});
+  ramie::tcp_stream fills_it = ramie::tcp_stream::connect(listener.local_address());
+  [[nodiscard]] ramie::address where() const { return listener.local_address(); }
+};
+
 // Text that shows where a piece of it comes from.
 inline std::string pattern(std::size_t size) {
   std::string text(size, '\0');

@@ -15,11 +15,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <optional>
 #include <ostream>
 
 #include <ramie/options.hpp>
 #include <support/test.hpp>
+#include <support/watchdog.hpp>
 
 namespace test {
 
@@ -65,13 +67,14 @@ class random_test {
   // body(setting). `small` and `large` count seeds.
   template <class Body>
   void for_each_seed(int small, int large, Body body) {
+    watchdog dog([&] { std::cerr << "  it was running " << name_ << ", " << present_ << std::endl; });
     const auto alone = number_in("RAMIE_STRESS_SEED");
     const auto minutes = number_in("RAMIE_STRESS_MINUTES");
     const std::uint64_t first = alone.value_or(number_in("RAMIE_STRESS_FIRST_SEED").value_or(1));
-    if (!alone && minutes) return for_minutes(*minutes, first, body);
+    if (!alone && minutes) return for_minutes(*minutes, first, dog, body);
     const int count = alone ? 1 : large_or(small, large);
     for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(count); ++seed) {
-      (void)each_setting(seed, body, [](const setting&) { return true; });
+      (void)each_setting(seed, dog, body, [](const setting&) { return true; });
     }
   }
   [[nodiscard]] std::uint64_t programs() const { return programs_; }
@@ -87,11 +90,13 @@ class random_test {
   static int large_or(int small, int large_count) { return test::large() ? large_count : small; }
 
   template <class Body, class GoOn>
-  bool each_setting(std::uint64_t seed, Body& body, GoOn go_on) {
+  bool each_setting(std::uint64_t seed, watchdog& dog, Body& body, GoOn go_on) {
     for (const unsigned workers : {1u, 2u, 4u, 8u}) {
       for (const bool chaos : {false, true}) {
         const setting s{seed, workers, chaos};
         if (!go_on(s)) return false;
+        present_ = s;
+        dog.step();
         body(s);
         ++programs_;
       }
@@ -106,7 +111,7 @@ class random_test {
   }
 
   template <class Body>
-  void for_minutes(std::uint64_t minutes, std::uint64_t first, Body& body) {
+  void for_minutes(std::uint64_t minutes, std::uint64_t first, watchdog& dog, Body& body) {
     const auto over = end_of_all(minutes);
     const auto start = clock::now();
     const auto mine = start + (over - start) / (yet_to_run > 1 ? yet_to_run : 1);
@@ -124,7 +129,7 @@ class random_test {
       return now < mine;
     };
     std::uint64_t seed = first;
-    while (each_setting(seed, body, go_on)) ++seed;
+    while (each_setting(seed, dog, body, go_on)) ++seed;
     std::printf("%s: %llu programs, seeds %llu to %llu\n", name_, static_cast<unsigned long long>(programs_),
                 static_cast<unsigned long long>(first), static_cast<unsigned long long>(seed));
     std::fflush(stdout);
@@ -133,6 +138,7 @@ class random_test {
   static inline int yet_to_run = 0;
   const char* const name_;
   std::uint64_t programs_ = 0;
+  setting present_{};
 };
 
 }  // namespace test

@@ -44,6 +44,15 @@ TEST_CASE("an arena aligns, grows, and overlaps nothing", "[unit][arena]") {
   CHECK_THROWS_AS(a.allocate(SIZE_MAX / 2 + 1), std::bad_alloc);
 }
 
+TEST_CASE("a chunk of its own has room for its object wherever it is aligned", "[unit][arena]") {
+  ramie::arena a;
+  for (std::size_t alignment = 32; alignment <= 65'536; alignment *= 2) {
+    const std::size_t before = a.reserved();
+    (void)a.allocate(100'000, alignment);
+    CHECK(a.reserved() - before >= 100'000 + alignment - alignof(std::max_align_t));
+  }
+}
+
 TEST_CASE("an arena destroys what was made, youngest first, and nothing that failed", "[unit][arena]") {
   test::census people;
   std::vector<int> gone;
@@ -70,6 +79,33 @@ TEST_CASE("an arena destroys what was made, youngest first, and nothing that fai
   CHECK(gone == std::vector<int>{2, 1, 3});
   CHECK(people.made.load() == 2);
   CHECK(people.alive() == 0);
+}
+
+// Enough of them for a chunk of their own.
+TEST_CASE("what a destructor makes in its arena is destroyed, too", "[unit][arena]") {
+  struct ancestor {
+    ramie::arena& home;
+    std::vector<int>& log;
+    int generation;
+    std::array<char, 700> bulk{};
+    ancestor(ramie::arena& a, std::vector<int>& l, int g) : home(a), log(l), generation(g) {}
+    ~ancestor() {
+      log.push_back(generation);
+      if (generation < 5) home.make<ancestor>(home, log, generation + 1);
+    }
+  };
+  std::vector<int> gone;
+  {
+    ramie::arena a;
+    a.make<ancestor>(a, gone, 3);
+    a.make<ancestor>(a, gone, 4);
+    a.clear();
+    CHECK(gone == std::vector<int>{4, 5, 3, 4, 5});  // youngest first: a child before its parent's elder sibling
+    CHECK(a.reserved() == 0);
+    gone.clear();
+    a.make<ancestor>(a, gone, 4);
+  }
+  CHECK(gone == std::vector<int>{4, 5});
 }
 
 }  // namespace unit_arena

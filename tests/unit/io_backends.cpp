@@ -312,6 +312,25 @@ TEST_CASE("a peer that is gone ends in a result, never in a signal", "[unit][io]
   });
 }
 
+TEST_CASE("a hang-up ends a read that waits, although nothing is to be read", "[unit][io]") {
+  on_each([](bench& b) {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+    file from = b.wish(ends[0]), to(ends[1]);
+    char buffer[16];
+    io_operation come;
+    come.code = io_code::read;
+    come.fd = from.fd();
+    come.memory = buffer;
+    come.count = sizeof buffer;
+    b->submit(come);
+    CHECK(b.look() == 0);
+    to.close();  // poll says POLLHUP, without POLLIN
+    b.finish(come);
+    CHECK(come.result == 0);
+  });
+}
+
 TEST_CASE("readiness can be waited for", "[unit][io]") {
   on_each([](bench& b) {
     auto [here, there] = b.pair();
@@ -411,6 +430,66 @@ TEST_CASE("a wake is for who sleeps, not for who only looks", "[unit][io]") {
     over = true;
     looker.join();
     CHECK(waits == rounds);
+  });
+}
+
+// The same without leaving it to chance: the wake, and the look of somebody else, come when the sleeper has let go of the
+// lock and is about to sleep. If the look took what the wake has left in the ring, nothing would end that sleep.
+TEST_CASE("who looks takes nothing from who sleeps", "[unit][io]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  static io_backend* backend = nullptr;
+  static int looks = 0;
+  const struct all_well {
+    ~all_well() { faults::told = nullptr; }
+  } afterwards;
+  on_each([](bench& b) {
+    if (b->mechanism() != io_mechanism::io_uring) return;  // the others have nothing that could be taken
+    for (int round = 1; round <= 3; ++round) {
+      backend = &*b;
+      faults::told = [](fault at) noexcept {
+        if (at != fault::io_sleep || backend == nullptr) return;
+        io_backend& it = *std::exchange(backend, nullptr);
+        std::array<io_operation*, 4> out{};
+        it.wake();
+        if (it.poll(out) == 0) ++looks;
+      };
+      std::array<io_operation*, 4> out{};
+      const auto patience = std::chrono::steady_clock::now() + 5s;
+      CHECK(b->wait(out, patience) == 0);
+      CHECK(looks == round);
+      REQUIRE(std::chrono::steady_clock::now() < patience);
+    }
+  });
+}
+
+// The cancellation waits for room, and meanwhile the operation has ended: nothing is left to be cancelled.
+TEST_CASE("a cancellation that had no room is forgotten when its operation has ended", "[unit][io]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  const struct all_well {
+    ~all_well() { faults::plan_for(fault::submission, 0, 0); }
+  } afterwards;
+  on_each([](bench& b) {
+    auto [here, there] = b.pair();
+    char buffer[16] = {};
+    auto come = receive(here, buffer, sizeof buffer);
+    b->submit(come);
+    CHECK(b.look() == 0);
+    faults::plan_for(fault::submission, 1, faults::for_good);
+    b->cancel(come);
+    REQUIRE(::send(there.fd(), "word", 4, 0) == 4);
+    b.finish(come);
+    CHECK((come.result == 4 || come.result == -ECANCELED));
+    if (come.result != 4) REQUIRE(::recv(here.fd(), buffer, sizeof buffer, 0) == 4);
+    b.forget();
+    come = receive(here, buffer, sizeof buffer);  // another one in the same place, for which there is no room either
+    b->submit(come);
+    faults::plan_for(fault::submission, 0, 0);
+    REQUIRE(::send(there.fd(), "next", 4, 0) == 4);
+    b.finish(come);
+    CHECK(come.result == 4);
+    CHECK(b->under_way() == 0);
   });
 }
 

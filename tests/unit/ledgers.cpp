@@ -31,8 +31,9 @@ ledger sound() {
                {0, 5, 4, true, 1}, {1, 5, 5, true, 1}, {1, 5, 6, true, 1}};
   l.receipts = {{6, 0, 5, 1}, {6, 0, 5, 4}, {7, 0, 5, 2}, {7, 1, 5, 5}};
   l.drained = {0};
-  l.thrown = {1};
+  l.thrown = {1, 3};
   l.received = {1};
+  l.reported = {3};
   return l;
 }
 
@@ -93,6 +94,11 @@ TEST_CASE("the ledger's laws reject broken programs", "[unit][stress]") {
   }
   SECTION("a failure reaches nobody") {
     CHECK(broken_laws([](ledger& l) { l.thrown.push_back(2); }) == "L8 ");
+    CHECK(broken_laws([](ledger& l) { l.received.clear(); }) == "L8 ");
+  }
+  SECTION("a failure is reported although somebody got it, or twice") {
+    CHECK(broken_laws([](ledger& l) { l.reported.push_back(1); }) == "L8 ");
+    CHECK(broken_laws([](ledger& l) { l.reported.push_back(3); }) == "L8 ");
   }
   SECTION("something was wrong on the spot") {
     CHECK(broken_laws([](ledger& l) { l.wrongs.push_back("L9 a sum"); }) == "L9 ");

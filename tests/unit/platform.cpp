@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // The machine room: parkers, clocks, stacks, contexts.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +15,7 @@
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/context.hpp>
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/faults.hpp>
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/stack_pool.hpp>
 #include <ramie/platform/thread_parker.hpp>
@@ -76,7 +80,7 @@ TEST_CASE("the steady clock does not go back", "[unit][clock]") {
 }
 
 TEST_CASE("fatal says what happened and aborts", "[unit][fatal]") {
-  if (test::under_valgrind()) return;
+  if (test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] { fatal("the %s is gone. Fetch another.", "cat"); });
   CHECK(end.signal == SIGABRT);
   CHECK(end.errors == "ramie: fatal: the cat is gone. Fetch another.\n");
@@ -140,7 +144,7 @@ TEST_CASE("a pooled stack runs code, again and again", "[unit][stacks]") {
 }
 
 TEST_CASE("the promise can be used to its last kilobyte", "[unit][stacks]") {
-  if (test::sanitized) return;  // their frames are larger than what they are told
+  if (test::sanitized) LEFT_OUT("sanitizers make frames larger than what they are told");
   stack_pool pool(&visit_entry);
   stack_block* const stack = pool.take(stack_class_for(64 * 1024));
   REQUIRE(stack != nullptr);
@@ -208,20 +212,69 @@ TEST_CASE("a batch of stacks is small while few are out", "[unit][stacks]") {
   CHECK(pool.count().taken == 0);
 }
 
+// By the kernel, for us.
+bool can_be_read(const void* address) {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const bool can = ::write(ends[1], address, 1) == 1;
+  ::close(ends[0]);
+  ::close(ends[1]);
+  return can;
+}
+
+// Whether MADV_GUARD_INSTALL does what it says.
+bool kernel_has_guards() {
+  constexpr int guard_install = 102;
+  void* const page = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  const bool has = ::madvise(page, page_size, guard_install) == 0 && !can_be_read(page);
+  ::munmap(page, page_size);
+  return has;
+}
+
 TEST_CASE("a guard page is named by its address, whichever way it was made", "[unit][stacks]") {
   for (const auto kind : {guard_kind::automatic, guard_kind::mprotect}) {
-    stack_pool pool(&visit_entry, kind);
-    stack_block* const stack = pool.take(2);
-    REQUIRE(stack != nullptr);
-    CHECK(promise_of_guard_at(stack->low - 1) == 64 * 1024);
-    CHECK(promise_of_guard_at(stack->low) == 0);
-    CHECK(promise_of_guard_at(&visits) == 0);
-    pool.give_back(stack);
+    const char* guard = nullptr;
+    {
+      stack_pool pool(&visit_entry, kind);
+      stack_block* const stack = pool.take(2);
+      REQUIRE(stack != nullptr);
+      guard = stack->low - 1;
+      CHECK(promise_of_guard_at(guard) == 64 * 1024);
+      CHECK(promise_of_guard_at(stack->low) == 0);
+      CHECK(promise_of_guard_at(&visits) == 0);
+      pool.give_back(stack);
+    }
+    CHECK(promise_of_guard_at(guard) == 0);  // the pool is gone
   }
 }
 
+// A layer between us and the kernel may answer 0 to advice that it does not know.
+TEST_CASE("a guard that is granted and is none is found out", "[unit][stacks]") {
+  using ramie::platform::fault;
+  const struct all_well {
+    ~all_well() { faults::plan_for(fault::guard_feigned, 0, 0); }
+  } afterwards;
+  faults::plan_for(fault::guard_feigned, 1, faults::for_good);
+  stack_pool pool(&visit_entry);
+  CHECK_FALSE(pool.count().guarded_by_madvise);
+  CHECK((faults::asked(fault::guard_feigned) == 1));
+  stack_block* const stack = pool.take(2);
+  REQUIRE(stack != nullptr);
+  CHECK_FALSE(can_be_read(stack->low - 1));
+  CHECK(can_be_read(stack->low));
+  pool.give_back(stack);
+  faults::plan_for(fault::guard_feigned, 0, 0);
+  stack_pool again(&visit_entry);
+  CHECK(again.count().guarded_by_madvise == kernel_has_guards());
+  stack_block* const other = again.take(2);
+  REQUIRE(other != nullptr);
+  CHECK_FALSE(can_be_read(other->low - 1));
+  again.give_back(other);
+}
+
 TEST_CASE("the limit of mappings is an answer, not a crash", "[unit][stacks]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind map memory themselves");
   stack_pool pool(&visit_entry, guard_kind::mprotect);
   std::vector<stack_block*> taken;
   while (stack_block* const s = pool.take(0)) {
@@ -292,6 +345,7 @@ TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fe
 TEST_CASE("a lock that was granted to a party does not take its successor for it", "[unit][lock]") {
   using ramie::platform::biased_lock;
   using ramie::platform::lock_party;
+  ramie::platform::choose_fences();  // no lock is granted before
   ramie::platform::lock_family family;
   biased_lock lock;
   alignas(lock_party) std::byte memory[sizeof(lock_party)];
@@ -312,6 +366,7 @@ TEST_CASE("a lock that was granted to a party does not take its successor for it
 TEST_CASE("a lock is granted to no stranger, no other family and no party beyond its cells", "[unit][lock]") {
   using ramie::platform::biased_lock;
   using ramie::platform::lock_party;
+  ramie::platform::choose_fences();  // no lock is granted before
   ramie::platform::lock_family family, other;
   biased_lock lock;
   const auto ever_granted = [&lock](const lock_party* me) {

@@ -10,11 +10,13 @@
 #include <sched/injection_queue.hpp>
 #include <sched/lifo_slot.hpp>
 #include <sched/pace.hpp>
+#include <support/crew.hpp>
 #include <support/test.hpp>
 
 namespace unit_queues {
 
 using namespace ramie::detail;
+using test::until;
 
 struct item {
   int id = 0;
@@ -176,6 +178,8 @@ TEST_CASE("threads outside wait at the soft mark, and the crossing is counted", 
     q.wait_for_room();
     let_in = true;
   });
+  until([&] { return q.waiting_outside() == 1 || let_in.load(); });
+  CHECK_FALSE(let_in);
   item* out[1];
   CHECK(q.take(out, 1) == 1);
   outside.join();

@@ -138,7 +138,7 @@ TEST_CASE("others get on if they get through what they have", "[unit][retreat]")
 TEST_CASE("the system tells what a thread has had", "[unit][retreat]") {
   ramie::platform::thread_meter meter;
   const auto before = meter.read();
-  if (before.times == 0) return;  // this one does not
+  if (before.times == 0) LEFT_OUT("this system does not");
   volatile unsigned work = 0;
   test::until([&] {
     work = work + 1;

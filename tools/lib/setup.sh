@@ -8,7 +8,8 @@ if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' red=$'\e[31m' plain
 say() { printf '%s==>%s %s\n' "$bold" "$plain" "$*"; }
 die() { printf '%s%s%s\n' "$red" "$*" "$plain" >&2; exit 1; }
 
-# need COMMAND-OR-FILE PACKAGE …: remembers packages whose command or file is not there.
+# need COMMAND-OR-FILE PACKAGE …: remembers packages whose command or file is not there. A PACKAGE may be several, a|b: the
+# first of them that the machine's Debian has.
 missing=()
 need() {
   while [ $# -gt 0 ]; do
@@ -20,11 +21,19 @@ need() {
   done
 }
 
+missing_packages() {
+  local wanted each
+  for wanted in "${missing[@]}"; do
+    for each in ${wanted//|/ }; do apt-cache show "$each" >/dev/null 2>&1 && break; done
+    echo "$each"
+  done | sort -u | tr '\n' ' '
+}
+
 # Installs what need() remembered: as root, through sudo, or by telling the one line to run.
 install_missing() {
   [ ${#missing[@]} -eq 0 ] && return
   local packages line
-  packages=$(printf '%s\n' "${missing[@]}" | sort -u | tr '\n' ' ')
+  packages=$(missing_packages)
   line="apt-get update && apt-get install -y --no-install-recommends $packages"
   command -v apt-get >/dev/null || die "Please install the equivalents of these Debian packages: $packages"
   local as=
@@ -33,8 +42,10 @@ install_missing() {
   sudo sh -c '$line'"
     as=sudo
   fi
+  $as apt-get update >"$top/build-setup.log" 2>&1 || { tail -n 20 "$top/build-setup.log" >&2; die "apt-get update failed; the log is build-setup.log"; }
+  packages=$(missing_packages) # apt-get may know more of them now
   say "installing ${packages% }"
-  { $as apt-get update && $as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages; } \
+  $as env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $packages \
     >"$top/build-setup.log" 2>&1 || { tail -n 20 "$top/build-setup.log" >&2; die "apt-get could not install them; the log is build-setup.log"; }
   missing=()
 }
@@ -42,7 +53,7 @@ install_missing() {
 # The library and nothing else.
 need_toolchain() {
   need g++ g++ meson meson ninja ninja-build pkg-config pkg-config \
-    '/usr/include/boost/context/detail/fcontext.hpp' libboost-context1.81-dev \
+    '/usr/include/boost/context/detail/fcontext.hpp' 'libboost-context1.81-dev|libboost-context-dev' \
     '/usr/include/liburing.h' liburing-dev
 }
 

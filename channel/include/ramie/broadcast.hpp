@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include <ramie/clock.hpp>
@@ -81,7 +82,11 @@ class broadcast : public ::ramie::detail::posts<T, broadcast_receiver<T>> {
   broadcast() noexcept = default;
   // Keeps the last `capacity` messages, at least 1. Throws usage_error, std::bad_alloc.
   explicit broadcast(std::size_t capacity)
-      : ::ramie::detail::posts<T, broadcast_receiver<T>>(::ramie::detail::make_bulletin(capacity, nullptr)) {}
+      : ::ramie::detail::posts<T, broadcast_receiver<T>>(::ramie::detail::make_bulletin(capacity, nullptr)) {
+    static_assert(std::is_copy_constructible_v<T>,
+                  "ramie: a broadcast copies its messages, one for each receiver, and this type can't be copied. Send a "
+                  "std::shared_ptr<const T>.");
+  }
 };
 
 }  // namespace ramie::inline v0

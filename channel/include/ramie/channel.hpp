@@ -66,14 +66,14 @@ class sends {
   // the element where it is. Throws usage_error on an empty handle, std::bad_alloc on a thread's first wait.
   bool send(T&& element) const { return channel_send(core(), std::addressof(element)) == channel_status::ok; }
   bool send(const T& element) const {
-    T copy(element);
+    T copy(copy_of(element));
     return send(std::move(copy));
   }
 
   // The same without waiting: ok, would_block or closed. Moved from only if ok. Not a cancellation point.
   [[nodiscard]] channel_status try_send(T&& element) const { return channel_try_send(core(), std::addressof(element)); }
   [[nodiscard]] channel_status try_send(const T& element) const {
-    T copy(element);
+    T copy(copy_of(element));
     return try_send(std::move(copy));
   }
 
@@ -83,7 +83,7 @@ class sends {
     return channel_send_until(core(), std::addressof(element), deadline);
   }
   [[nodiscard]] channel_status send_until(const T& element, std::chrono::steady_clock::time_point deadline) const {
-    T copy(element);
+    T copy(copy_of(element));
     return send_until(std::move(copy), deadline);
   }
   template <class Rep, class Period>
@@ -96,6 +96,12 @@ class sends {
   }
 
  private:
+  [[nodiscard]] static T copy_of(const T& element) {
+    static_assert(std::is_copy_constructible_v<T>,
+                  "ramie: this element can be moved, not copied. Send it by std::move(x): it is moved from only if it is "
+                  "sent.");
+    return element;
+  }
   [[nodiscard]] channel_core& core() const { return *static_cast<const Handle&>(*this).internals(); }
 };
 
@@ -312,6 +318,20 @@ struct channel_ends {
   sender<T> tx;
   receiver<T> rx;
 };
+
+// What can't be carried, with a sentence about it.
+template <class T>
+requires(!::ramie::detail::is_value<T>) class channel<T> : ::ramie::detail::must_be_value<T> {
+ public:
+  channel() = default;
+  explicit channel(std::size_t) {}
+};
+template <class T>
+requires(!::ramie::detail::is_value<T>) class sender<T> : ::ramie::detail::must_be_value<T> {};
+template <class T>
+requires(!::ramie::detail::is_value<T>) class receiver<T> : ::ramie::detail::must_be_value<T> {};
+template <class T>
+requires(!::ramie::detail::is_value<T>) struct channel_ends<T> : ::ramie::detail::must_be_value<T> {};
 
 // A channel by its ends: auto [tx, rx] = make_channel<T>(16). Throws std::bad_alloc.
 template <class T>

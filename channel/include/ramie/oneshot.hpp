@@ -198,13 +198,23 @@ struct oneshot_ends {
   oneshot_sender<T> tx;
   oneshot_receiver<T> rx;
 };
+template <class T>
+requires(!::ramie::detail::is_value<T>) class oneshot_sender<T> : ::ramie::detail::must_be_value<T> {};
+template <class T>
+requires(!::ramie::detail::is_value<T>) class oneshot_receiver<T> : ::ramie::detail::must_be_value<T> {};
+template <class T>
+requires(!::ramie::detail::is_value<T>) struct oneshot_ends<T> : ::ramie::detail::must_be_value<T> {};
 
 // auto [tx, rx] = make_oneshot<T>(). One allocation. Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] oneshot_ends<T> make_oneshot() {
-  static_assert(std::is_move_constructible_v<T> && std::is_nothrow_destructible_v<T>);
+  static_assert(std::is_move_constructible_v<T>,
+                "ramie: a oneshot moves its value, and this type can be neither moved nor copied. Send a std::unique_ptr "
+                "to it.");
+  static_assert(std::is_nothrow_destructible_v<T>, "ramie: the destructor of a value must not throw.");
   static_assert(std::is_nothrow_move_constructible_v<T> || std::is_move_assignable_v<T>,
-                "a value that comes too late must be able to go back");
+                "ramie: a value that comes too late must be able to go back. Declare its move constructor noexcept, or give "
+                "it a move assignment.");
   auto* const block = new ::ramie::detail::oneshot_block<T>;
   return {oneshot_sender<T>(block), oneshot_receiver<T>(block)};
 }

@@ -49,12 +49,57 @@ struct select_choice {
 // has happened then.
 [[nodiscard]] select_choice select_among(select_case* const* cases, std::size_t count);
 
+// The parameter of a function of one. Pointers to noexcept functions match, too.
+template <class R, class A>
+std::type_identity<A> parameter_of(R (*)(A));
+template <class R, class C, class A>
+std::type_identity<A> parameter_of(R (C::*)(A));
+template <class R, class C, class A>
+std::type_identity<A> parameter_of(R (C::*)(A) const);
+
+template <class Parameter>
+concept a_copy = !std::is_reference_v<typename Parameter::type>;
+// Whether a call F(A&&) is known to make a parameter by value from the argument: of a function, of an object with one
+// operator(), also a generic one. What is overloaded is not looked into.
+template <class F, class A>
+concept takes_by_value = requires(F* f) {
+  { ::ramie::detail::parameter_of(*f) } -> a_copy;
+} || requires {
+  { ::ramie::detail::parameter_of(&F::operator()) } -> a_copy;
+} || requires {
+  { ::ramie::detail::parameter_of(&F::template operator()<A>) } -> a_copy;
+};
+
+template <class Handle>
+concept can_receive = requires(const std::remove_cvref_t<Handle>& h) {
+  { h.internals() } -> std::same_as<const channel_ref&>;
+  h.try_recv();
+};
+template <class Handle>
+concept can_send = requires(const std::remove_cvref_t<Handle>& h) {
+  { h.internals() } -> std::same_as<const channel_ref&>;
+  h.send_until(std::declval<typename std::remove_cvref_t<Handle>::value_type>(), channel_time());
+};
+template <class T>
+concept can_be_joined = requires(const T& t) {
+  { t.join_source() } -> std::same_as<join_target>;
+};
+
 // Handle: a channel or an end of one, by reference or by value.
 template <class Handle, class F>
 class recv_case {
  public:
+  static_assert(can_receive<Handle>,
+                "ramie: on_recv takes a channel or a receiver. For a task, or the receiver of a oneshot, broadcast or watch, "
+                "use on_join.");
   using element = typename std::remove_cvref_t<Handle>::value_type;
-  static_assert(std::invocable<F&, std::optional<element>>, "the handler of on_recv takes a std::optional");
+  static_assert(std::invocable<F&, std::optional<element>>, 
+                "ramie: the handler of on_recv takes a std::optional<T>, which is empty when the channel is closed and "
+                "drained.");
+  static_assert(std::is_nothrow_move_constructible_v<element> || !takes_by_value<F, std::optional<element>>,
+                "ramie: moving an element of this type may throw, and one that is moved a second time, into a parameter "
+                "by value, would be lost then. Let the handler of on_recv take std::optional<T>&& (or const&), or "
+                "declare the move constructor noexcept.");
 
   template <class H, class G>
   recv_case(H&& from, G&& f) : handle_(std::forward<H>(from)), handler_(std::forward<G>(f)) {}
@@ -69,7 +114,7 @@ class recv_case {
       channel_rethrow(*case_.channel);
       std::invoke(handler_, std::optional<element>());
     } else {
-      std::invoke(handler_, landing_.take());
+      landing_.pass_to(handler_);
     }
   }
 
@@ -83,8 +128,9 @@ class recv_case {
 template <class Handle, class F>
 class send_case {
  public:
+  static_assert(can_send<Handle>, "ramie: on_send takes a channel or a sender.");
   using element = typename std::remove_cvref_t<Handle>::value_type;
-  static_assert(std::invocable<F&, bool>, "the handler of on_send takes a bool: whether it was sent");
+  static_assert(std::invocable<F&, bool>, "ramie: the handler of on_send takes a bool: whether it was sent.");
 
   template <class H, class G>
   send_case(H&& to, element& what, G&& f)
@@ -107,7 +153,7 @@ class send_case {
 template <class F>
 class other_case {
  public:
-  static_assert(std::invocable<F&>, "the handler of this case takes nothing");
+  static_assert(std::invocable<F&>, "ramie: the handler of this case takes nothing.");
 
   template <class G>
   other_case(const select_case& what, G&& f) : case_(what), handler_(std::forward<G>(f)) {}
@@ -123,7 +169,9 @@ class other_case {
 template <class Joinable, class F>
 class join_case {
  public:
-  static_assert(std::invocable<F&>, "the handler of this case takes nothing");
+  static_assert(can_be_joined<Joinable>,
+                "ramie: on_join takes a task, or the receiver of a oneshot, broadcast or watch. For a channel use on_recv.");
+  static_assert(std::invocable<F&>, "ramie: the handler of this case takes nothing.");
 
   template <class G>
   join_case(const Joinable& target, G&& f) : target_(std::addressof(target)), handler_(std::forward<G>(f)) {}
@@ -144,7 +192,7 @@ class join_case {
 template <class F>
 class timeout_case {
  public:
-  static_assert(std::invocable<F&>, "the handler of this case takes nothing");
+  static_assert(std::invocable<F&>, "ramie: the handler of this case takes nothing.");
 
   template <class G>
   timeout_case(std::chrono::nanoseconds limit, G&& f) : limit_(limit), handler_(std::forward<G>(f)) {}
@@ -179,8 +227,9 @@ template <class Rep, class Period>
 
 namespace ramie::inline v0 {
 
-// Receives from a channel or receiver. f(std::optional<T>): nothing means closed and drained; if it was closed with an
-// exception, select throws that.
+// Receives from a channel or receiver. f(std::optional<T>&&): nothing means closed and drained; if it was closed with an
+// exception, select throws that. f may take its parameter by value, unless moving T may throw: that would be a second
+// move, after the element has left the channel.
 template <class Handle, class F>
 [[nodiscard]] auto on_recv(const Handle& from, F&& f) {
   return ::ramie::detail::recv_case<const Handle&, std::decay_t<F>>(from, std::forward<F>(f));
@@ -231,7 +280,7 @@ std::size_t select(Cases&&... cases) {
 
 // The same for a list of cases that is made at run time. Holds handles of its own on channels; elements to send and
 // what is joined are referred to. Bound to no fiber, but used by one at a time. May be waited with again and again, but
-// not changed by its handlers.
+// not changed by its handlers, nor waited with by a handler that has got an element whose move may throw.
 class selector {
  public:
   template <class Handle, class F>

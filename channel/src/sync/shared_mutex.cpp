@@ -9,9 +9,9 @@ namespace ramie::detail {
 
 namespace {
 
-const wait_reason waits_to_lock{"shared mutex lock"};
+const wait_reason waits_to_lock_alone{"shared mutex lock"};
 const wait_reason waits_to_share{"shared mutex lock_shared"};
-const wait_reason waits_to_lock_until{"shared mutex lock, with a deadline"};
+const wait_reason waits_to_lock_alone_until{"shared mutex lock, with a deadline"};
 const wait_reason waits_to_share_until{"shared mutex lock_shared, with a deadline"};
 
 void refuse_recursion(const shared_mutex_core& m, const whereabouts& at) noexcept {
@@ -33,7 +33,7 @@ void shared_mutex_lock(shared_mutex_core& m, lock_kind how) {
     refuse_recursion(m, at);
     shared_mutex_wait on(m);
     shared_mutex_waiter node(how);
-    (void)fiber_wait(on, node, how == lock_kind::alone ? waits_to_lock : waits_to_share);
+    (void)fiber_wait(on, node, how == lock_kind::alone ? waits_to_lock_alone : waits_to_share);
   }
   has_locked(m, how, at);
 }
@@ -44,7 +44,7 @@ bool shared_mutex_lock_until(shared_mutex_core& m, lock_kind how, sync_time dead
   if (!shared_mutex_word::try_lock(m, how)) {
     shared_mutex_wait on(m);
     shared_mutex_waiter node(how);
-    const auto& why = how == lock_kind::alone ? waits_to_lock_until : waits_to_share_until;
+    const auto& why = how == lock_kind::alone ? waits_to_lock_alone_until : waits_to_share_until;
     if (fiber_wait_until(on, node, why, deadline) == wait_result::timed_out) return false;
   }
   has_locked(m, how, at);

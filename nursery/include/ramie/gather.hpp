@@ -3,7 +3,8 @@
 //
 //   join_all(f, g, …)      every result; the first failure cancels the others and is rethrown
 //   try_join_all(f, g, …)  every outcome, value or exception; nobody is cancelled for another's failure
-//   race(f, g, …)          the first to end wins, value or failure; the others are cancelled and awaited
+//   race(f, g, …)          the first to end wins, value or failure; the others are cancelled and awaited, and their
+//                          values are dropped, their failures reported
 //
 // Each runs its functions as children of a nursery of its own, so nothing is left behind when it returns. All are
 // cancellation points like nursery::join(), for fibers only, and throw usage_error on a plain thread.
@@ -53,6 +54,12 @@ class outcome {
 
 namespace ramie::detail {
 
+// In a catch block, as a fiber: what ended the function, or null if that is a cancellation of the fiber.
+[[nodiscard]] std::exception_ptr current_failure() noexcept;
+// Of the calling fiber; nobody gets it.
+void report_lost_end(const std::exception_ptr& failure) noexcept;
+[[noreturn]] void result_was_cancelled();  // throws `cancelled`
+
 // What a call gives, as something that can be kept: void is std::monostate, a reference a std::reference_wrapper.
 template <class F>
 struct kept {
@@ -75,21 +82,36 @@ kept_t<F> call_and_keep(F& f) {
   }
 }
 
-template <class F>
-outcome<kept_t<F>> call_and_report(F& f) {
-  try {
-    return outcome<kept_t<F>>(call_and_keep(f));
-  } catch (const cancelled&) {
-    throw;
-  } catch (...) {
-    return outcome<kept_t<F>>(std::current_exception());
+// What a slot holds, and what becomes of it when nobody gets the results.
+struct result_of_each {
+  template <class F>
+  kept_t<F> operator()(F& f) const {
+    return call_and_keep(f);
   }
-}
+  template <class T>
+  static void abandon(const std::optional<T>&) noexcept {}
+};
+struct outcome_of_each {
+  template <class F>
+  outcome<kept_t<F>> operator()(F& f) const {
+    try {
+      return outcome<kept_t<F>>(call_and_keep(f));
+    } catch (...) {
+      auto failure = current_failure();
+      if (failure == nullptr) throw;
+      return outcome<kept_t<F>>(std::move(failure));
+    }
+  }
+  template <class T>
+  static void abandon(const std::optional<outcome<T>>& slot) noexcept {
+    if (slot && !slot->has_value()) report_lost_end(slot->failure());
+  }
+};
 
-// A child that was cancelled by a scope of its own leaves its slot empty, and the nursery joins all the same.
+// Empty: cancelled from outside, and the join did not throw that because the caller unwinds.
 template <class T>
 T taken_from(std::optional<T>& slot) {
-  if (!slot) cancelled_on_its_own();
+  if (!slot) result_was_cancelled();
   return std::move(*slot);
 }
 
@@ -102,7 +124,12 @@ void gather_one(nursery& n, Call& call, Slot& slot, F& f, source_location site) 
 template <std::size_t... I, class Call, class... F>
 auto gather(std::index_sequence<I...>, Call call, source_location site, F&... f) {
   std::tuple<std::optional<decltype(call(f))>...> slots;
-  with_nursery([&](nursery& n) { (gather_one(n, call, std::get<I>(slots), f, site), ...); }, site);
+  try {
+    with_nursery([&](nursery& n) { (gather_one(n, call, std::get<I>(slots), f, site), ...); }, site);
+  } catch (...) {
+    (Call::abandon(std::get<I>(slots)), ...);
+    throw;
+  }
   return std::tuple(taken_from(std::get<I>(slots))...);
 }
 
@@ -110,45 +137,49 @@ template <class Call, class Range>
 auto gather_range(Call call, source_location site, Range& all) {
   using result = decltype(call(*std::ranges::begin(all)));
   std::vector<std::optional<result>> slots(static_cast<std::size_t>(std::ranges::distance(all)));
-  with_nursery(
-      [&](nursery& n) {
-        auto slot = slots.begin();
-        for (auto& f : all) gather_one(n, call, *slot++, f, site);
-      },
-      site);
+  try {
+    with_nursery(
+        [&](nursery& n) {
+          auto slot = slots.begin();
+          for (auto& f : all) gather_one(n, call, *slot++, f, site);
+        },
+        site);
+  } catch (...) {
+    for (const auto& slot : slots) Call::abandon(slot);
+    throw;
+  }
   std::vector<result> results;
   results.reserve(slots.size());
   for (auto& slot : slots) results.push_back(taken_from(slot));
   return results;
 }
 
-// Who was first, and what it had to say.
+// Who was first. Its failure is the nursery's, which cancels the others and is rethrown by the join; what it returned
+// is kept here.
 template <class T>
 struct race_result {
   detail::atomic<bool> won{false};
-  std::optional<outcome<T>> first;
+  std::optional<T> first;
 
   template <class F>
   void run(nursery& n, F& f) {
+    bool is_first = false;
     try {
-      auto value = call_and_keep(f);
-      if (!won.exchange(true)) first.emplace(outcome<T>(T(std::move(value))));
-    } catch (const cancelled&) {
-      throw;
+      T value(call_and_keep(f));
+      is_first = !won.exchange(true);
+      if (is_first) first.emplace(std::move(value));
     } catch (...) {
-      if (won.exchange(true)) throw;  // a failure after the race is not swallowed
-      first.emplace(outcome<T>(std::current_exception()));
+      const auto failure = current_failure();
+      if (failure == nullptr || is_first || !won.exchange(true)) throw;
+      report_lost_end(failure);
     }
-    n.cancel("the race is over");
+    if (is_first) n.cancel("the race is over");
   }
   template <class F>
   void enter(nursery& n, F& f, source_location site) {
     n.spawn([this, &n, &f] { run(n, f); }, site);
   }
-  T announce() {
-    if (!first) cancelled_on_its_own();
-    return std::move(*first).value();
-  }
+  T announce() { return taken_from(first); }
 };
 
 // One type if all agree, else a variant of them, each once.
@@ -172,30 +203,28 @@ namespace ramie::inline v0 {
 // reference.
 template <std::invocable... F>
 auto join_all(F&&... f) {
-  return ::ramie::detail::gather(
-      std::index_sequence_for<F...>(), [](auto& g) { return ::ramie::detail::call_and_keep(g); }, source_location{},
-      f...);
+  return ::ramie::detail::gather(std::index_sequence_for<F...>(), ::ramie::detail::result_of_each(), source_location{},
+                                 f...);
 }
 
 // The same for a range of functions, which gives a vector.
 template <std::ranges::forward_range Range>
 requires std::invocable<std::ranges::range_reference_t<Range>>
 auto join_all(Range&& all, source_location site = source_location::current()) {
-  return ::ramie::detail::gather_range([](auto& g) { return ::ramie::detail::call_and_keep(g); }, site, all);
+  return ::ramie::detail::gather_range(::ramie::detail::result_of_each(), site, all);
 }
 
 // A tuple of outcomes.
 template <std::invocable... F>
 auto try_join_all(F&&... f) {
-  return ::ramie::detail::gather(
-      std::index_sequence_for<F...>(), [](auto& g) { return ::ramie::detail::call_and_report(g); }, source_location{},
-      f...);
+  return ::ramie::detail::gather(std::index_sequence_for<F...>(), ::ramie::detail::outcome_of_each(), source_location{},
+                                 f...);
 }
 
 template <std::ranges::forward_range Range>
 requires std::invocable<std::ranges::range_reference_t<Range>>
 auto try_join_all(Range&& all, source_location site = source_location::current()) {
-  return ::ramie::detail::gather_range([](auto& g) { return ::ramie::detail::call_and_report(g); }, site, all);
+  return ::ramie::detail::gather_range(::ramie::detail::outcome_of_each(), site, all);
 }
 
 // The winner's result: one type if all functions return the same, else a std::variant of the types.

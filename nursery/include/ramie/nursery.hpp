@@ -22,6 +22,7 @@
 #include <ramie/arena.hpp>
 #include <ramie/cancel.hpp>
 #include <ramie/clock.hpp>
+#include <ramie/detail/callable.hpp>
 #include <ramie/error.hpp>
 #include <ramie/task.hpp>
 
@@ -88,8 +89,9 @@ class nursery {
   // Throws usage_error outside a fiber, std::bad_alloc.
   explicit nursery(source_location site = source_location::current());
 
-  // Without a join() before: cancels the children and waits for them. Their failures are then carried by the
-  // `cancelled` that unwinds the owner, if one does, else reported (report.hpp). Not a cancellation point.
+  // Without a join() before: cancels the children and waits for them. The failure that has cut the owner short goes with
+  // the `cancelled` that says so, if that unwinds further or is kept; the others are reported (report.hpp). Not a
+  // cancellation point.
   ~nursery();
   nursery(const nursery&) = delete;
   nursery& operator=(const nursery&) = delete;
@@ -98,7 +100,6 @@ class nursery {
   // ends. Not a cancellation point. Throws usage_error if the nursery is closed or the caller is outside its tree,
   // std::bad_alloc, and what moving or copying throws; nothing has happened then.
   template <::ramie::detail::not_options F>
-  requires std::invocable<std::decay_t<F>>
   auto spawn(F&& f, source_location site = source_location::current()) {
     return start(site, std::forward<F>(f));
   }
@@ -114,6 +115,13 @@ class nursery {
             ::ramie::detail::not_a_site C>
   auto spawn(F&& f, A&& a, B&& b, C&& c, source_location site = source_location::current()) {
     return start(site, std::forward<F>(f), std::forward<A>(a), std::forward<B>(b), std::forward<C>(c));
+  }
+  // A default argument can't follow a pack: where a spawn happened is known with up to three arguments, or from `how`.
+  template <::ramie::detail::not_options F, class A, class B, class C, ::ramie::detail::not_a_site D, class... More>
+  void spawn(F&&, A&&, B&&, C&&, D&&, More&&...) {
+    static_assert(::ramie::detail::always_false<F>,
+                  "ramie: spawn(f, args...) takes up to three arguments. With more, say spawn({}, f, args...), or capture "
+                  "them.");
   }
   // With a name or a stack size of its own, and any number of arguments.
   template <class F, class... Args>
@@ -183,6 +191,19 @@ class nursery {
   // `how` is a source_location, or spawn_options.
   template <class How, class F, class... Args>
   auto start(const How& how, F&& f, Args&&... args) {
+    static_assert(std::is_constructible_v<std::decay_t<F>, F> && (std::is_constructible_v<std::decay_t<Args>, Args> && ...),
+                  "ramie: spawn moves or copies f and its arguments into the child. Pass std::move(x) for what can only "
+                  "be moved, std::ref(x) for a reference.");
+    if constexpr (!std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>) {
+      static_assert(::ramie::detail::always_false<F>,
+                    "ramie: spawn(f, args...) calls f(args...) once, with copies of the arguments as rvalues, and f can't "
+                    "be called like that. A parameter that is a non-const reference takes std::ref(x).");
+    } else {
+      return start_callable(how, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+  }
+  template <class How, class F, class... Args>
+  auto start_callable(const How& how, F&& f, Args&&... args) {
     using work = std::conditional_t<sizeof...(Args) == 0, std::decay_t<F>,
                                     ::ramie::detail::bound_call<std::decay_t<F>, std::decay_t<Args>...>>;
     using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
@@ -229,8 +250,11 @@ class nursery {
 // itself and that cut f short, with_nursery returns, if f returns void; else it throws that `cancelled`. A
 // cancellation point like join().
 template <class F>
-auto with_nursery(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&, nursery&> {
-  using result = std::invoke_result_t<F&, nursery&>;
+auto with_nursery(F&& f, source_location site = source_location::current())
+    -> ::ramie::detail::call_gives_t<F&, nursery&> {
+  static_assert(std::is_invocable_v<F&, nursery&>,
+                "ramie: with_nursery(f) calls f(n) with a nursery&, and f can't be called like that.");
+  using result = ::ramie::detail::call_gives_t<F&, nursery&>;
   nursery n(site);
   std::exception_ptr cut_short;  // by n's own cancellation
   const auto run = [&](auto&& body) {

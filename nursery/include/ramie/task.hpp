@@ -24,7 +24,6 @@ void value_taken(const task_handle& handle);      // throws usage_error if it wa
 void drop_task(task_record& task, nursery_core& home, std::uint64_t life) noexcept;
 [[nodiscard]] join_target task_join_target(const task_handle& handle) noexcept;
 [[noreturn]] void no_such_task();
-[[noreturn]] void cancelled_on_its_own();  // throws `cancelled`
 
 }  // namespace ramie::detail
 
@@ -51,8 +50,9 @@ class task {
   ~task() { reset(); }
 
   // Waits for the child's end and returns its value or rethrows its failure; throws `cancelled` if the child was
-  // cancelled. A value can be taken once. A cancellation point, unless the child has ended already. Throws
-  // usage_error if the handle is empty, its nursery is gone or the value was taken.
+  // cancelled: the caller's own, if it is cancelled, too, else the child's (cancelled::is_own). A value can be taken
+  // once. A cancellation point, unless the child has ended already. Throws usage_error if the handle is empty, its
+  // nursery is gone or the value was taken.
   R get() {
     wait();
     ::ramie::detail::rethrow_failure(handle_);

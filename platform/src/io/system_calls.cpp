@@ -98,6 +98,7 @@ std::int32_t attempt_cached(const io_operation& op) noexcept {
 }
 
 std::int32_t carry_out_once(const io_operation& op) noexcept {
+  if (op.code == io_code::sync && faults::strikes(fault::file_sync)) return -EIO;
   auto* const vectors = static_cast<const iovec*>(op.memory);
   const auto count = static_cast<int>(op.count);
   switch (op.code) {

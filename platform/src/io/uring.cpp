@@ -181,6 +181,7 @@ class uring_backend final : public io_backend {
  private:
   // Room for an entry, or null: the kernel takes no more until completions are fetched.
   [[nodiscard]] io_uring_sqe* entry() noexcept {
+    if (faults::strikes(fault::submission)) return nullptr;
     io_uring_sqe* e = io_uring_get_sqe(&ring_.it);
     if (e != nullptr) return e;
     (void)io_uring_submit(&ring_.it);
@@ -314,6 +315,7 @@ class uring_backend final : public io_backend {
 
   // In the kernel, without a look at what user space shares with it.
   void sleep(time_point until) noexcept {
+    if (faults::strikes(fault::io_sleep)) return;
     __kernel_timespec span{};
     io_uring_getevents_arg how{};
     if (until != never) {

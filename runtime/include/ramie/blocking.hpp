@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ramie/detail/callable.hpp>
 #include <ramie/version.hpp>
 
 namespace ramie::detail {
@@ -86,8 +87,10 @@ namespace ramie::inline v0 {
 // that failure is reported (set_report_handler). A call that has ended before the cancellation came counts. Throws
 // std::system_error or std::bad_alloc if there is no thread and none can be started; f has not been called then.
 template <class F>
-auto blocking(F&& f) -> std::invoke_result_t<F&> {
-  ::ramie::detail::call_result<std::invoke_result_t<F&>> result;
+auto blocking(F&& f) -> ::ramie::detail::call_gives_t<F&> {
+  static_assert(std::is_invocable_v<F&>,
+                "ramie: blocking(f) calls f() without arguments, and f can't be called like that.");
+  ::ramie::detail::call_result<::ramie::detail::call_gives_t<F&>> result;
   auto call = [&] { result.take_from(f); };
   ::ramie::detail::run_blocking([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call);
   return result.give();

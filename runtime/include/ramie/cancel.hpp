@@ -16,6 +16,7 @@
 
 namespace ramie::detail {
 class cancel_scope;
+class carried_failure;
 class fiber;
 }  // namespace ramie::detail
 
@@ -25,35 +26,44 @@ enum class cancel_kind : std::uint8_t { requested, deadline, sibling_failure, sh
 
 [[nodiscard]] const char* to_string(cancel_kind kind) noexcept;
 
+// Who cancelled. Unknown: a clock, the runtime itself, or there was no memory to say it.
+enum class cancel_origin : std::uint8_t { unknown, fiber, thread };
+
 // Why a scope was cancelled and by whom.
 struct cancel_reason {
   cancel_kind kind = cancel_kind::requested;
   std::string text{};
   source_location where{};
-  std::uint32_t origin_fiber = 0;  // 0: a plain thread
+  std::uint32_t origin_fiber = 0;  // the number of that fiber, if it was one
   std::string origin_name{};       // of that fiber, if it has one
-  std::exception_ptr cause{};      // sibling_failure: what the sibling threw
+  cancel_origin origin = cancel_origin::unknown;
 };
 
 // Thrown by cancellation points of a cancelled fiber. Deliberately not a std::exception: code that
 // catches errors must not swallow it by accident. A fiber that swallows it and reaches another
 // cancellation point gets it again.
+//
+// It is the end of a cancelled fiber only while it is inside the scope that was cancelled. Where it comes from another
+// scope, or has left its own, it is a failure like any other: the one behind it, if there is one (cause()), else
+// itself.
 class cancelled {
  public:
   using scope_path = std::vector<source_location>;
-  cancelled(std::shared_ptr<const cancel_reason> reason, const ::ramie::detail::cancel_scope* scope,
-            std::shared_ptr<const scope_path> path = nullptr, std::exception_ptr cause = nullptr) noexcept
-      : reason_(std::move(reason)), scope_(scope), path_(std::move(path)), cause_(std::move(cause)) {}
 
   [[nodiscard]] const cancel_reason& reason() const noexcept { return *reason_; }
   [[nodiscard]] cancel_kind kind() const noexcept { return reason_->kind; }
 
-  // The failure behind a sibling_failure, or null. A `cancelled` that leaves the nursery it belongs to counts
-  // as this failure from there on.
-  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+  // The failure behind a sibling_failure, or null. The owner of a nursery who asks the `cancelled` that was thrown at
+  // it has received that failure; if nobody ever asks, it is reported (report.hpp).
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept;
 
-  // The scope that was cancelled: only that scope stops the unwinding.
-  [[nodiscard]] const ::ramie::detail::cancel_scope* scope() const noexcept { return scope_; }
+  // Which cancellation this is of: the same number in all that are thrown because of it, and in no others in this
+  // process. Only the scope that was cancelled then stops the unwinding (nursery::owns).
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+  // Whether it has to go on: the calling fiber is inside the scope that was cancelled, and no shield in between. Else
+  // it says that somebody else was cancelled, as from task::get(). False on a plain thread.
+  [[nodiscard]] bool is_own() const noexcept;
 
   // Where the scopes were opened, from the cancelled one inwards to the one the fiber was in when this was
   // thrown; at most the 32 innermost.
@@ -61,14 +71,20 @@ class cancelled {
     return path_ != nullptr ? std::span<const source_location>(*path_) : std::span<const source_location>();
   }
 
-  // All of it, for people.
+  // All of it, for people. Counts as asking for the cause.
   [[nodiscard]] std::string describe() const;
 
  private:
+  friend class ::ramie::detail::cancel_scope;
+  cancelled(std::shared_ptr<const cancel_reason> reason, std::uint64_t number, std::exception_ptr cause) noexcept
+      : reason_(std::move(reason)), number_(number), cause_(std::move(cause)) {}
+
   std::shared_ptr<const cancel_reason> reason_;
-  const ::ramie::detail::cancel_scope* scope_;
-  std::shared_ptr<const scope_path> path_;
-  std::exception_ptr cause_;  // the reason's, also when there was no memory for a reason
+  std::uint64_t number_;
+  std::shared_ptr<const scope_path> path_;  // null: no memory for it
+  std::exception_ptr cause_;                // also when there was no memory for a reason
+  // Only in what was thrown at the owner of a nursery: the cause, and whether it was received.
+  std::shared_ptr<::ramie::detail::carried_failure> carried_;
 };
 
 // While a shield lives, cancellation from outside it is not delivered to the fiber that made it;
@@ -82,7 +98,7 @@ class shield {
   shield& operator=(const shield&) = delete;
 
  private:
-  alignas(std::max_align_t) std::byte scope_[208];
+  alignas(std::max_align_t) std::byte scope_[240];
 };
 
 // Throws `cancelled` if the calling fiber has been cancelled and is not shielded. A cancellation point.

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 
+#include <ramie/stack_source.hpp>
+
 namespace ramie::inline v0 {
 
 class manual_clock;
@@ -45,6 +47,9 @@ struct options {
 
   // The same for the fiber that run() starts: as much as a thread has.
   std::size_t root_stack_size = 8 * 1024 * 1024;
+
+  // An allocator of yours for the stacks; none: the runtime's own.
+  stack_source stacks = {};
 
   // Whether stalled workers are replaced (see workers).
   bool elastic = true;

@@ -2,7 +2,6 @@
 // The runtime: where fibers run.
 #pragma once
 
-#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <ramie/detail/callable.hpp>
 #include <ramie/error.hpp>
 #include <ramie/options.hpp>
 #include <ramie/stats.hpp>
@@ -29,7 +29,9 @@ class runtime {
   // For testing::explore; not part of the API.
   runtime(const options& wanted, ::ramie::detail::director* by);
 
-  // Cancels what still runs, waits until it has unwound, then ends the workers.
+  // Cancels what still runs, waits until it has unwound, then ends the workers. Any thread, and fibers of other runtimes,
+  // whose worker it blocks meanwhile. By one of its own fibers, or in a call of blocking() of theirs, it ends the program
+  // with a message: it would wait for itself. (std::exit() in a fiber destroys a static runtime there.)
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
@@ -39,9 +41,12 @@ class runtime {
   // usage_error inside a fiber, std::system_error if no worker can be started, stack_exhausted if
   // there is no memory for the fiber's stack.
   template <class F>
-  auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
-    using result = std::invoke_result_t<F&>;
-    if constexpr (std::is_void_v<result>) {
+  auto run(F&& f, source_location site = source_location::current()) -> ::ramie::detail::call_gives_t<F&> {
+    using result = ::ramie::detail::call_gives_t<F&>;
+    if constexpr (!std::is_invocable_v<F&>) {
+      static_assert(::ramie::detail::always_false<F>,
+                    "ramie: run(f) calls f() without arguments, and f can't be called like that.");
+    } else if constexpr (std::is_void_v<result>) {
       auto call = [&f] { std::invoke(f); };
       run_root([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call, site);
     } else if constexpr (std::is_reference_v<result>) {
@@ -74,14 +79,14 @@ class runtime {
 
 // A runtime for the length of one call. See runtime::run.
 template <class F>
-auto run(const options& wanted, F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
+auto run(const options& wanted, F&& f, source_location site = source_location::current())
+    -> ::ramie::detail::call_gives_t<F&> {
   runtime here(wanted);
   return here.run(f, site);
 }
 
 template <class F>
-requires std::invocable<F&>
-auto run(F&& f, source_location site = source_location::current()) -> std::invoke_result_t<F&> {
+auto run(F&& f, source_location site = source_location::current()) -> ::ramie::detail::call_gives_t<F&> {
   return run(options{}, f, site);
 }
 

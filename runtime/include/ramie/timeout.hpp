@@ -27,7 +27,7 @@ class deadline_scope {
  private:
   struct parts;
   [[nodiscard]] parts& inside() noexcept;
-  alignas(std::max_align_t) std::byte storage_[256];
+  alignas(std::max_align_t) std::byte storage_[288];
 };
 
 }  // namespace ramie::detail
@@ -44,6 +44,8 @@ namespace ramie::inline v0 {
 template <class F>
 auto with_deadline(std::chrono::steady_clock::time_point when, F&& f,
                    source_location where = source_location::current()) {
+  static_assert(std::is_invocable_v<F&>,
+                "ramie: with_timeout and with_deadline call f() without arguments, and f can't be called like that.");
   using result = std::invoke_result_t<F&>;
   ::ramie::detail::deadline_scope scope(when, where);
   try {

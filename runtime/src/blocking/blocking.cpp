@@ -18,6 +18,8 @@
 #include <utility>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/fatal.hpp>
+#include <ramie/platform/forced_unwind.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/gate.hpp>
 #include <ramie/runtime/here.hpp>
@@ -51,6 +53,12 @@ void report_dropped(const std::exception_ptr& failure) noexcept {
   }
 }
 
+[[noreturn]] void thread_ended_in_call() noexcept {
+  platform::fatal(
+      "pthread_exit() or pthread_cancel() in a call of blocking(): it would end a thread of the runtime. Return from the "
+      "call, or throw.");
+}
+
 // On the fiber's stack.
 struct borrowed_job final : awaited_job {
   borrowed_job(void (*f)(void*), void* argument) noexcept : awaited_job(carry_out), call(f), data(argument) {}
@@ -61,6 +69,8 @@ struct borrowed_job final : awaited_job {
     auto& job = static_cast<borrowed_job&>(self);
     try {
       job.call(job.data);
+    } catch (const platform::forced_unwind&) {
+      thread_ended_in_call();
     } catch (...) {
       job.failure = std::current_exception();
     }
@@ -79,6 +89,8 @@ struct detachable_job final : awaited_job {
     auto& job = static_cast<detachable_job&>(self);
     try {
       job.work->call();
+    } catch (const platform::forced_unwind&) {
+      thread_ended_in_call();
     } catch (...) {
       job.failure = std::current_exception();
     }

@@ -8,6 +8,9 @@
 
 namespace ramie::detail {
 
+// Whose thread this is. Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
+constinit thread_local const blocking_pool* serving = nullptr;
+
 void job_queue::add(blocking_job& job) noexcept {
   job.previous_ = last_;
   job.next_ = nullptr;
@@ -88,6 +91,7 @@ bool blocking_pool::take_back(blocking_job& job) noexcept {
 }
 
 void blocking_pool::serve(member& me) noexcept {
+  serving = this;
   blocking_job* done = nullptr;
   while (blocking_job* const job = next_job(me, done)) done = job->run(*job) ? job : nullptr;
   if (me.left_before == nullptr) return;
@@ -163,6 +167,10 @@ void blocking_pool::stop() noexcept {
   const std::unique_ptr<member> last(std::exchange(left_, nullptr));
   hold.unlock();
   if (last != nullptr) last->handle.join();
+}
+
+bool blocking_pool::runs_caller() const noexcept {
+  return serving == this;
 }
 
 blocking_stats blocking_pool::read() const noexcept {

@@ -81,6 +81,8 @@ class blocking_pool {
   // When nobody submits any more: waits for what still runs and joins every thread. Idempotent.
   void stop() noexcept;
   [[nodiscard]] blocking_stats read() const noexcept;
+  // Whether the calling thread is one of the pool's.
+  [[nodiscard]] bool runs_caller() const noexcept;
 
   // Around a fiber's wait for a job, by that fiber: a clock that advances by itself must not take it for one that only
   // waits for a time (stillness.hpp). Not by the job: between its end and the fiber's wake nobody would be counted.

@@ -3,7 +3,6 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,28 +53,34 @@ void cancel_scope::close() noexcept {
                     describe(*owner_).c_str());
   }
   owner_->scope = parent_;
-  if (linked_.load(std::memory_order_relaxed)) {
+  if (has(linked)) {
     std::lock_guard hold(parent_->lock_);
     scope_list::remove(*this);
-    linked_.store(false, std::memory_order_relaxed);
+    holds_.fetch_and(~linked, std::memory_order_relaxed);
   }
-  while (pins_.load(std::memory_order_acquire) != 0) let_others_pass();  // a sweep is looking at us
-  if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
+  while (has(pins)) let_others_pass();  // a sweep is looking at us
+  forget_look();
   stop_ = nullptr;  // no sweep can find us any more
   owner_ = nullptr;
 }
 
+void cancel_scope::forget_look() noexcept {
+  if (!has(looked)) return;
+  clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
+  holds_.fetch_and(~looked, std::memory_order_relaxed);
+}
+
 void cancel_scope::end_early() noexcept {
   over_.store(true, std::memory_order_relaxed);
-  if (requested_.load(std::memory_order_relaxed)) owner_->cancel_delivered = 0;
 }
 
 void cancel_scope::forget_reason() noexcept {
   requested_.store(false, std::memory_order_relaxed);
   over_.store(false, std::memory_order_relaxed);
-  owner_told_ = false;
+  owner_told_ = 0;
   reason_.reset();
   cause_ = nullptr;
+  carried_.reset();
 }
 
 cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {
@@ -86,21 +91,32 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
     if (s->cancels()) outermost = s;
   }
   if (outermost != nullptr) return outermost;
-  for (cancel_scope* c = from; c != s; c = c->parent_) c->clean_at_.store(epoch, std::memory_order_release);
+  for (cancel_scope* c = from; c != s; c = c->parent_) {
+    if (!c->has(looked)) c->holds_.fetch_or(looked, std::memory_order_relaxed);
+    c->clean_at_.store(epoch, std::memory_order_release);
+  }
   return nullptr;
 }
 
-cancel_scope* cancel_scope::effective_below(cancel_scope* from, const cancel_scope& limit) noexcept {
+cancel_scope* cancel_scope::deliverable(const fiber& f, const cancel_scope* limit) noexcept {
+  const auto in_flight = static_cast<unsigned>(std::uncaught_exceptions());
   cancel_scope* outermost = nullptr;
-  for (cancel_scope* s = from; s != &limit && s != nullptr && s->role_ != role::shield; s = s->parent_) {
-    if (s->cancels()) outermost = s;
+  for (cancel_scope* s = f.scope; s != limit && s != nullptr && s->role_ != role::shield; s = s->parent_) {
+    const unsigned at_its_opening = s->owner_ == &f ? s->in_flight_ : 0;
+    if (s->cancels() && in_flight <= at_its_opening) outermost = s;
   }
   return outermost;
 }
 
-bool cancel_scope::cancel_and_unpin(cancel_reason reason) noexcept {
+bool cancel_scope::explains(const cancelled& c) const noexcept {
+  for (const cancel_scope* s = this; s != nullptr && s->role_ != role::shield; s = s->parent_) {
+    if (s->owns(c)) return true;
+  }
+  return false;
+}
+
+bool cancel_scope::cancel_and_unpin(cancel_reason reason, std::exception_ptr cause) noexcept {
   std::shared_ptr<const cancel_reason> shared;
-  std::exception_ptr cause = reason.cause;
   try {
     shared = std::make_shared<const cancel_reason>(std::move(reason));
   } catch (const std::bad_alloc&) {
@@ -108,7 +124,7 @@ bool cancel_scope::cancel_and_unpin(cancel_reason reason) noexcept {
   }
   cancel_scope* to_stop = nullptr;
   const bool first = cancel_once(std::move(shared), std::move(cause), to_stop);
-  pins_.fetch_sub(1, std::memory_order_release);  // the owner may have unwound: it waits for this
+  unpin();  // the owner may have unwound: it waits for this
   stop_all(to_stop);
   return first;
 }
@@ -117,6 +133,8 @@ bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, std:
                                cancel_scope*& to_stop) noexcept {
   std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
   if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) return false;
+  static std::atomic<std::uint64_t> last_number{0};
+  number_ = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   reason_ = std::move(shared);
   cause_ = std::move(cause);
   requested_.store(true, std::memory_order_release);                 // 1
@@ -141,7 +159,7 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
   for (cancel_scope *s = this, *more = nullptr; s != nullptr; s = more) {
     more = s->sweep_next_;
     if (s->stop_ != nullptr) {  // taken once: from here on the links are this sweep's own
-      s->pins_.fetch_add(1, std::memory_order_relaxed);
+      s->pin();
       s->stop_taken_ = std::exchange(s->stop_, nullptr);
       s->stop_next_ = to_stop;
       to_stop = s;
@@ -152,12 +170,12 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
       for (scope_link* l = s->scopes_.first(); l != s->scopes_.end(); l = l->next) {
         auto& child = static_cast<cancel_scope&>(*l);
         if (child.role_ == role::shield) continue;
-        child.pins_.fetch_add(1, std::memory_order_relaxed);
+        child.pin();
         child.sweep_next_ = more;
         more = &child;
       }
     }
-    if (s != this) s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with close()
+    if (s != this) s->unpin();
   }
 }
 
@@ -166,7 +184,7 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
 void cancel_scope::stop_all(cancel_scope* first) noexcept {
   const auto let_go = [&first] {
     cancel_scope* const s = std::exchange(first, first->stop_next_);
-    s->pins_.fetch_sub(1, std::memory_order_release);  // pairs with close()
+    s->unpin();
   };
   std::vector<std::stop_source> sources;
   try {
@@ -212,22 +230,23 @@ void cancel_scope::unlink_fiber(fiber& f) noexcept {
 // could miss somebody who relies on `linked`. So links are made from the top down, one scope at a time.
 void cancel_scope::link_into_parents() noexcept {
   const auto reached = [](const cancel_scope& s) { return s.parent_ == nullptr || s.role_ == role::shield; };
-  if (reached(*this) || linked_.load(std::memory_order_acquire)) return;
+  if (reached(*this) || has(linked)) return;
   std::lock_guard one_at_a_time(scheduler_->link_mutex);
   cancel_scope* top = nullptr;  // the highest that is not linked; link_below_ leads back down
-  for (cancel_scope* s = this; !reached(*s) && !s->linked_.load(std::memory_order_relaxed); s = s->parent_) {
+  for (cancel_scope* s = this; !reached(*s) && !s->has(linked); s = s->parent_) {
     s->link_below_ = top;
     top = s;
   }
   for (cancel_scope* s = top; s != nullptr; s = s->link_below_) {
     std::lock_guard hold(s->parent_->lock_);
     s->parent_->scopes_.add(*s);
-    s->linked_.store(true, std::memory_order_release);
+    s->holds_.fetch_or(linked, std::memory_order_release);
   }
 }
 
 cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept {
   constexpr std::size_t longest = 32;
+  cancelled made(reason_, number_, cause_);
   try {
     auto path = std::make_shared<cancelled::scope_path>();
     for (const cancel_scope* s = from; s != nullptr && path->size() < longest; s = s->parent_) {
@@ -235,106 +254,65 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
       if (s == this) break;
     }
     std::reverse(path->begin(), path->end());
-    return cancelled(reason_, this, std::move(path), cause_);
-  } catch (const std::bad_alloc&) {
-    return cancelled(reason_, this, nullptr, cause_);
+    made.path_ = std::move(path);
+  } catch (const std::bad_alloc&) {  // where it was cancelled is in the reason
   }
+  return made;
+}
+
+cancelled cancel_scope::ending() const noexcept {
+  const cancel_scope* outermost = nullptr;
+  for (const cancel_scope* s = this; s != nullptr && s->role_ != role::shield; s = s->parent_) {
+    if (s->cancel_requested()) outermost = s;
+  }
+  if (outermost != nullptr) return outermost->make_exception(this);
+  return {scheduler_->unexplained[static_cast<std::size_t>(cancel_kind::requested)], 0, nullptr};
+}
+
+void cancel_scope::deliver_to(fiber& f) {
+  f.word.set_cancel_seen(true);
+  const bool own = owner_ == &f;
+  std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;
+  if (times != 0) {
+    if (worker* const w = this_worker()) w->count.cancel_redelivered.add(1);
+    if (times == 1) report_swallowed(f, *reason_);  // once is enough
+  }
+  if (times < 2) ++times;
+  cancelled made = make_exception(f.scope);
+  if (own && cause_ != nullptr) {
+    try {
+      if (carried_ == nullptr) carried_ = std::make_shared<carried_failure>(cause_);
+    } catch (const std::bad_alloc&) {  // the nursery will report it, perhaps in vain
+    }
+    made.carried_ = carried_;
+  }
+  throw made;
+}
+
+void cancel_scope::check_below(const cancel_scope& limit) {
+  fiber& f = self();
+  if (cancel_scope* const cut = deliverable(f, &limit)) cut->deliver_to(f);
 }
 
 namespace {
 
-// Null: the fiber has looked, and is not cancelled.
-cancel_scope* look(fiber& f, std::uint64_t epoch) noexcept {
-  cancel_scope* const scope = cancel_scope::effective(f.scope, epoch);
-  if (scope != nullptr) return scope;
+// False: the fiber has looked, and is not cancelled.
+bool cancelled_at(fiber& f, std::uint64_t epoch) noexcept {
+  if (cancel_scope::effective(f.scope, epoch) != nullptr) return true;
   f.seen_epoch.set(epoch);
   if (f.word.load().has(word_view::cancel_seen)) f.word.set_cancel_seen(false);
-  return nullptr;
+  return false;
 }
 
 }  // namespace
 
 bool cancellation_awaits(fiber& f, std::uint64_t epoch) noexcept {
-  return look(f, epoch) != nullptr && std::uncaught_exceptions() == 0;
+  return cancelled_at(f, epoch) && cancel_scope::deliverable(f) != nullptr;
 }
 
 void look_at_scopes(fiber& f, std::uint64_t epoch) {
-  cancel_scope* const scope = look(f, epoch);
-  if (scope == nullptr) return;
-  // A second exception during unwinding would end the program; the wait goes on as if shielded.
-  if (std::uncaught_exceptions() != 0) return;
-  f.word.set_cancel_seen(true);
-  if (f.cancel_delivered != 0) {
-    if (worker* const w = this_worker()) w->count.cancel_redelivered.add(1);
-    if (f.cancel_delivered == 1) report_swallowed(f, *scope->reason());  // once is enough
-  }
-  if (f.cancel_delivered < 2) ++f.cancel_delivered;
-  if (scope->owner_ == &f) scope->owner_told_ = true;
-  throw scope->make_exception(f.scope);
+  if (!cancelled_at(f, epoch)) return;
+  if (cancel_scope* const scope = cancel_scope::deliverable(f)) scope->deliver_to(f);
 }
 
 }  // namespace ramie::detail
-
-namespace ramie::inline v0 {
-
-using detail::cancel_scope;
-
-const char* to_string(cancel_kind kind) noexcept {
-  switch (kind) {
-    case cancel_kind::requested: return "requested";
-    case cancel_kind::deadline: return "deadline";
-    case cancel_kind::sibling_failure: return "sibling failure";
-    case cancel_kind::shutdown: return "shutdown";
-    case cancel_kind::deadlock: return "deadlock";
-  }
-  return "unknown";
-}
-
-void check_cancelled() {
-  if (detail::fiber* const f = detail::current_fiber()) {
-    detail::throw_if_cancelled(*f, f->owner()->cancel_epoch.load(std::memory_order_acquire));
-  }
-}
-
-bool stop_requested() noexcept {
-  detail::fiber* const f = detail::current_fiber();
-  if (f == nullptr) return false;
-  const auto epoch = f->owner()->cancel_epoch.load(std::memory_order_acquire);
-  return f->seen_epoch.get() != epoch && cancel_scope::effective(f->scope, epoch) != nullptr;
-}
-
-std::string cancelled::describe() const {
-  std::string all("cancelled (");
-  all.append(to_string(kind())).append(")");
-  if (!reason_->text.empty()) all.append(": ").append(reason_->text);
-  if (reason_->origin_fiber != 0) {
-    all.append(", by fiber #").append(std::to_string(reason_->origin_fiber));
-  } else if (kind() != cancel_kind::deadline) {
-    all.append(", by a plain thread");
-  }
-  if (!reason_->origin_name.empty()) all.append(" '").append(reason_->origin_name).append("'");
-  const auto append_place = [&all](const char* before, source_location at) {
-    all.append(before).append(at.file_name()).append(":").append(std::to_string(at.line()));
-  };
-  if (reason_->where.line() != 0) append_place(" at ", reason_->where);
-  const char* between = "; scopes ";
-  for (const source_location& opened : path()) append_place(std::exchange(between, " > "), opened);
-  return all;
-}
-
-shield::shield(source_location where) {
-  static_assert(sizeof(cancel_scope) <= sizeof scope_, "shield::scope_ holds a cancel_scope");
-  new (scope_) cancel_scope(cancel_scope::role::shield, where);
-  detail::fiber& f = detail::self();
-  f.word.mirror_shield(++f.shield_depth);
-  f.seen_epoch.set(~std::uint64_t{0});  // what is effective has changed: look again
-}
-
-shield::~shield() {
-  detail::fiber& f = detail::self();
-  f.word.mirror_shield(--f.shield_depth);
-  f.seen_epoch.set(~std::uint64_t{0});
-  std::launder(reinterpret_cast<cancel_scope*>(scope_))->~cancel_scope();
-}
-
-}  // namespace ramie::inline v0

@@ -11,6 +11,7 @@
 #include <string>
 
 #include <ramie/file.hpp>
+#include <ramie/platform/io_backend.hpp>
 
 #include "open_file.hpp"
 
@@ -30,13 +31,21 @@ std::string name_beside(const std::filesystem::path& target) {
   return "." + name + "." + digits.data();
 }
 
+// Blocks.
+std::int64_t sync_now(const unique_fd& fd) noexcept {
+  platform::io_operation op;
+  op.code = platform::io_code::sync;
+  op.fd = fd.get();
+  return platform::carry_out(op);
+}
+
 std::int64_t sync_folder_of(const std::filesystem::path& path) noexcept {
   try {
     const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
     const unique_fd fd(
         static_cast<int>(outcome_of([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); })));
     if (!fd) return 0;  // we may write there, but not read it
-    const auto result = outcome_of([&] { return ::fsync(fd.get()); });
+    const auto result = sync_now(fd);
     return result == -EINVAL || result == -EROFS ? 0 : result;  // a file system that has nothing to sync
   } catch (...) {
     return -ENOMEM;
@@ -110,7 +119,7 @@ std::int64_t replacement::move_over(bool must_be_new) noexcept {
 }
 
 std::int64_t replacement::take_place(bool must_be_new) {
-  auto result = outcome_of([&] { return ::fsync(fd_.get()); });
+  auto result = sync_now(fd_);
   if (result == -EINVAL) result = 0;
   if (result >= 0) result = close_once(fd_.release());
   if (result < 0) return result;

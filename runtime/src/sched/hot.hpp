@@ -67,8 +67,9 @@ RAMIE_FLATTEN void scheduler::schedule_on(worker& w, fiber& f, bool may_detour) 
     return;
   }
   // It goes on soon: its waker has a few steps left, in which its stack can be fetched.
+  const auto resume_at = reinterpret_cast<std::uintptr_t>(f.resume_point);
   for (std::size_t at = 0; at < prefetched_resume_bytes; at += 64) {
-    __builtin_prefetch(static_cast<const char*>(f.resume_point) + at, 1);
+    __builtin_prefetch(reinterpret_cast<const void*>(resume_at + at), 1);
   }
   if (fiber* const older = w.newest.put(&f)) {
     push_local(w, *older);

@@ -80,6 +80,11 @@ class injection_queue {
     room_.wait(hold, [this] { return size() < global_queue_soft_capacity; });
     --waiting_outside_;
   }
+  // How many threads are in wait_for_room.
+  [[nodiscard]] std::uint32_t waiting_outside() {
+    std::lock_guard hold(mutex_);
+    return waiting_outside_;
+  }
 
  private:
   T*& at(std::size_t index) noexcept { return items_[index & (capacity_ - 1)]; }

@@ -3,25 +3,14 @@
 #include <ramie/runtime/join.hpp>
 
 #include <algorithm>
-#include <bit>
+
+#include <ramie/runtime/budget.hpp>
 
 #include "start.hpp"
 
 namespace ramie::detail {
 
 namespace {
-
-// Room for the frames between the join and the child's function.
-constexpr std::size_t in_place_overhead = 1024;
-
-// J7: the largest class of stacks whose promise the room below still holds, or -1. The same for all that is called from
-// here: whichever worker they come back on, this stack is the joiner's.
-int largest_class_below(const worker& w) noexcept {
-  const auto room = platform::stack_pool::room_below(*w.active.get(), platform::stack_pointer());
-  const auto left = static_cast<std::int64_t>(room - in_place_overhead);
-  if (left < static_cast<std::int64_t>(platform::promised_bytes(0))) return -1;
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(left) / platform::promised_bytes(0))) - 1;
-}
 
 // J5, J6, J7.
 bool fits(const fiber& f, const cancel_scope& of, int largest) noexcept {
@@ -88,6 +77,15 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* go_to_the_end(worker& w, fiber& j
   return scheduler::leave_and_return(w, departure::step_aside, joiner, next);
 }
 
+// Nobody to call and nobody to wait for: no poll is counted, so it is an operation like any other that does not wait.
+RAMIE_FLATTEN worker_desk& spend_on_empty_join(worker& w) noexcept {
+  worker_desk* here = &w;
+  if (here->budget.get() == 0) [[unlikely]]
+    here = &step_aside(*here);
+  here->budget.add(-1u);
+  return *here;
+}
+
 // The joiner unwinds, or is in a catch block. What it calls must not see that.
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY in_place_result run_above_exceptions(counted_scope& of) noexcept {
   worker* const w = this_worker();
@@ -105,10 +103,12 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of) noexc
   const bool unwinding = w->exceptions->caught != nullptr || w->exceptions->uncaught != 0;
   if (unwinding) [[unlikely]]
     return run_above_exceptions(of);
+  if (!of.live.any()) return {&spend_on_empty_join(*w), nullptr};
   fiber& joiner = *w->current.get();
-  const int largest = largest_class_below(*w);
+  // J7. The same for all that is called from here: whichever worker they come back on, this stack is the joiner's.
+  const int largest = platform::stack_pool::largest_call(*w->active.get(), platform::stack_pointer());
   // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
-  while (platform::launder_address(&of)->live.any()) {
+  do {
     if ((w->attention.load(std::memory_order_relaxed) & ~worker::chaos) != 0) [[unlikely]] {
       // Marked stalled, or told to stop: its loop attends to that.
       w = go_to_the_end(*w, joiner, nullptr);
@@ -133,7 +133,7 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of) noexc
     platform::annotate::hand_over(f);
     if (!turn_of_others) return {nullptr, f};
     w = go_to_the_end(*w, joiner, f);
-  }
+  } while (platform::launder_address(&of)->live.any());
   return {w, nullptr};
 }
 

@@ -15,6 +15,7 @@ using platform::stack_block;
 void scheduler::thread_main(worker& w) noexcept {
   set_this_worker(&w);
   platform::anchor_this_thread(w);
+  w.in_flight = &w.exceptions->uncaught;
   platform::wake_on_time();
   const platform::alternate_stack for_overflow_reports;
   w.native.note = {};  // a slot may get another thread
@@ -108,6 +109,15 @@ RAMIE_SWITCHES_IDENTITY worker* scheduler::start_here(worker& at_start, fiber& f
 void ended_inside_a_scope(const fiber& f) noexcept {
   platform::fatal("%s ended inside a scope or shield it opened: they must be destroyed by the block that made them.",
                   describe(f).c_str());
+}
+
+// Its worker would be gone with all it has queued, and whoever waits for the fiber would wait for ever.
+void thread_ended_in_fiber() noexcept {
+  const fiber* const f = current_fiber();
+  platform::fatal(
+      "pthread_exit() or pthread_cancel() in %s: it would end a thread of the runtime, which runs other fibers, too. "
+      "A fiber ends by returning from its function or throwing; others end it by cancelling its nursery.",
+      f != nullptr ? describe(*f).c_str() : "a fiber");
 }
 
 void part_from_stack(const worker& w, fiber& f) noexcept {

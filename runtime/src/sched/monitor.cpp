@@ -2,8 +2,8 @@
 #include "monitor.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include <ramie/platform/clock.hpp>
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/report.hpp>
@@ -52,10 +52,10 @@ void monitor::run() noexcept {
 
 // Meanwhile it helps whoever needs that, at shorter intervals.
 void monitor::wait_for_tick() noexcept {
-  using clock = std::chrono::steady_clock;
-  const auto due = clock::now() + monitor_interval;
-  while (helps_ && !stopping_.load(std::memory_order_acquire) && clock::now() + io_help_interval < due) {
-    (void)parker_.park_until(clock::now() + io_help_interval);
+  const auto& clock = platform::steady_clock::instance();
+  const auto due = clock.now() + monitor_interval;
+  while (helps_ && !stopping_.load(std::memory_order_acquire) && clock.now() + io_help_interval < due) {
+    (void)parker_.park_until(clock.now() + io_help_interval);
     helps_ = help_untended();
   }
   (void)parker_.park_until(due);

@@ -43,6 +43,8 @@ class monitor {
   void wake() noexcept;
   void stop() noexcept;
   void read(pressure_stats& into) const noexcept;
+  // One look; false: there was nothing to watch. The monitor's own thread only, or a test's where there is none.
+  [[nodiscard]] bool tick() noexcept;
 
  private:
   struct sight {
@@ -55,7 +57,6 @@ class monitor {
   void wait_for_tick() noexcept;
   [[nodiscard]] bool help_untended() noexcept;  // true: somebody needed it
   void run() noexcept;
-  [[nodiscard]] bool tick() noexcept;  // false: there was nothing to watch
   void sample(std::int64_t pressure) noexcept;
   void decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept;
   [[nodiscard]] bool mark_stalled_workers() noexcept;

@@ -63,7 +63,8 @@ scheduler::scheduler(const options& wanted, director* by)
            : wanted.chaos ? wanted.chaos->seed
                           : 0x9e3779b97f4a7c15ull),
       idle(capacity),
-      stacks(&scheduler::loop_entry),
+      from_user(wanted.stacks, default_class),
+      stacks(&scheduler::loop_entry, platform::guard_kind::automatic, platform::usual_hot_limit, from_user.get()),
       root_scope(*this),
       watcher(*this),
       deadlines(wanted.clock != nullptr ? &wanted.clock->internals() : nullptr, capacity),
@@ -260,7 +261,8 @@ bool scheduler::hand_over(worker& w) noexcept {
   return moved;
 }
 
-// DRAINING: nothing new is taken; what is here goes to the injection queue, for the others.
+// DRAINING: nothing new is taken; what is here goes to the injection queue, for the others. So does the time: whoever
+// sleeps has counted on this worker, which was awake, for deadlines that were added since (timekeeper.hpp).
 void scheduler::drain(worker& w) noexcept {
   w.state.store(worker_state::draining, std::memory_order_relaxed);
   retired_workers.fetch_add(1, std::memory_order_relaxed);
@@ -269,7 +271,7 @@ void scheduler::drain(worker& w) noexcept {
     w.searching.set(false);
     if (idle.leave_search().searching() == 0) platform::heavy_fence();
   }
-  if (moved || work_visible()) signal(&w);
+  if (moved || work_visible() || deadlines.nobody_on_duty()) signal(&w);
 }
 
 std::int64_t scheduler::pressure() const noexcept {

@@ -27,11 +27,13 @@
 #include <ramie/stats.hpp>
 
 #include "../blocking/pool.hpp"
+#include "../stacks/supplied_stacks.hpp"
 #include "../testing/stillness.hpp"
 #include "../time/timekeeper.hpp"
 #include "idle_set.hpp"
 #include "injection_queue.hpp"
 #include "monitor.hpp"
+#include "registry.hpp"
 #include "retreat.hpp"
 #include "worker.hpp"
 
@@ -166,6 +168,7 @@ class scheduler {
   platform::atomic<std::uint32_t> outside_in_flight{0};
 
   platform::lock_family lock_users;  // the workers
+  supplied_stacks from_user;
   platform::stack_pool stacks;
   frame_pool frames{this, [](scheduler& s, std::size_t all) { s.injection.reserve(all); }};
   std::vector<std::unique_ptr<worker>> workers;
@@ -244,6 +247,7 @@ class scheduler {
   platform::mutex growth_mutex_;  // one promotion at a time
   platform::mutex first_worker_mutex_;
   bool stopping_ = false;
+  const registration listed_{*this};
 };
 
 }  // namespace ramie::detail

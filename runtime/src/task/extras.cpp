@@ -120,11 +120,18 @@ cancel_scope& home_of(const fiber& f) noexcept {
 }
 
 void sign(cancel_reason& reason, const fiber& by) noexcept {
+  reason.origin = cancel_origin::fiber;
   reason.origin_fiber = by.number;
   try {
     reason.origin_name = name_in(by.record);
   } catch (const std::bad_alloc&) {  // the number says it
   }
+}
+
+void sign_as_caller(cancel_reason& reason) noexcept {
+  const whereabouts at = look_around();
+  if (at.self != nullptr) return sign(reason, *at.self);
+  if (at.desk == nullptr) reason.origin = cancel_origin::thread;  // else the scheduler's own code
 }
 
 std::uint64_t next_local_key() noexcept {

@@ -63,11 +63,19 @@ class alignas(frame_bytes) fiber : public fiber_face {
 static_assert(sizeof(fiber) == frame_bytes, "the frame is two cache lines");
 static_assert(alignof(fiber) == frame_bytes);
 
-// A plain thread as a fiber: its park is a futex wait. Pooled for the life of the process.
+// A plain thread as a fiber: its park is a futex wait. Pooled for the life of the process (wait/self.cpp).
 struct proxy_fiber : fiber {
   platform::thread_parker parker;
   fiber_record own_record;
+  proxy_fiber* made_before = nullptr;
+  proxy_fiber* next_idle = nullptr;
 };
+
+struct proxy_census {
+  std::size_t made = 0;
+  std::size_t idle = 0;  // of those, the ones that no thread has
+};
+[[nodiscard]] proxy_census count_proxies();
 
 // The calling fiber, or the calling thread's proxy. Fatal in scheduler code.
 [[nodiscard]] fiber& self();

@@ -364,7 +364,7 @@ deadline_scope::parts& deadline_scope::inside() noexcept {
 }
 
 bool deadline_scope::owns(const cancelled& c) const noexcept {
-  return c.scope() == &const_cast<deadline_scope*>(this)->inside().scope;
+  return const_cast<deadline_scope*>(this)->inside().scope.owns(c);
 }
 
 }  // namespace ramie::detail
@@ -385,7 +385,7 @@ std::chrono::steady_clock::time_point manual_clock::now() const noexcept {
 
 std::chrono::steady_clock::time_point now() noexcept {
   const auto* const desk = detail::this_desk();
-  return desk != nullptr ? desk->runs_in->deadlines.now() : std::chrono::steady_clock::now();
+  return desk != nullptr ? desk->runs_in->deadlines.now() : platform::steady_clock::instance().now();
 }
 
 }  // namespace ramie::inline v0

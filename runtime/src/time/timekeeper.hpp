@@ -9,7 +9,8 @@
 //     there and then, many under one lock.
 //   - When nobody runs: the worker on duty. Whoever goes to sleep looks at all shards; if the earliest time is before
 //     the one that somebody sleeps for already, it takes the duty and sleeps no longer than that. Adding a timer wakes
-//     nobody: who adds it is awake, and looks before it sleeps.
+//     nobody: who adds it is awake, and looks before it sleeps. A worker that retires does not sleep any more: if nobody
+//     has the duty, it wakes a sleeper, which looks.
 //   - The keeper, a thread: for the shard of the plain threads; and for all others, 10 ms late, in case that whoever
 //     should have looked is held up by a fiber that does not let go. It also cancels scopes whose time has come: that
 //     calls callbacks of stop tokens, which may do anything, and can take long. Started with the first deadline.
@@ -73,6 +74,8 @@ class timekeeper final : platform::clock_listener {
   // About to sleep: until when at most. Never: no deadline, or somebody else sleeps for it.
   [[nodiscard]] time_point take_duty() noexcept;
   void leave_duty(time_point until) noexcept;
+  // There is a deadline that nobody sleeps for.
+  [[nodiscard]] bool nobody_on_duty() const noexcept { return earliest() < duty_until_.load(std::memory_order_relaxed); }
 
   // Of a clock that advances by itself: to the earliest deadline, which is carried out. False: there is none.
   [[nodiscard]] bool jump() noexcept;

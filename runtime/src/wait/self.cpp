@@ -3,9 +3,23 @@
 //
 // Proxies are never freed: like frames, they may still be looked at by a waker with an old ticket. A
 // thread that ends gives its proxy to the next one.
+//
+// Invariants
+//   P1  Every proxy ever made is in the list `made`, for the life of the process. So it is always reachable, also for a
+//       leak checker while only a thread's storage points to it.
+//   P2  A proxy is in `idle` or is the `thread_proxy` of exactly one thread.
+//   P3  A thread that has a proxy has the key set, so it gives the proxy back when it ends. The system calls the
+//       destructors of keys after those of all thread_local objects, and calls them again, up to
+//       PTHREAD_DESTRUCTOR_ITERATIONS times, for keys that were set again by then: a thread may wait in both.
+//   P4  Values of the thread (fiber_local) are destroyed while it still has its proxy: their destructors may wait, too.
+//
+// Rejected: giving the proxy back in the destructor of a thread_local object alone. Objects that the thread made before
+// its first wait are destroyed after that one; if one of them waited, it took a proxy that nobody gave back.
+#include <pthread.h>
+
 #include <mutex>
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/thread.hpp>
@@ -14,63 +28,97 @@
 
 namespace ramie::detail {
 
-// Outlives all objects with a destructor: a thread may still wait in one that is destroyed after `lease`. What it
-// takes then it keeps. Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
+// Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
 constinit thread_local proxy_fiber* thread_proxy = nullptr;
 
 namespace {
 
-struct proxy_pool {
-  platform::mutex mutex;
-  std::vector<proxy_fiber*> idle;
+void give_back_proxy(void*) noexcept;
+
+class proxy_pool {
+ public:
+  // Leaked on purpose: threads may end after static destructors have run. Throws std::bad_alloc, or std::system_error
+  // if the process has no key left.
+  static proxy_pool& only() {
+    static auto* const pool = new proxy_pool;
+    return *pool;
+  }
+
+  // For the calling thread, which gives it back when it ends.
+  proxy_fiber* take() {
+    std::lock_guard hold(mutex_);
+    if (idle_ == nullptr) make_one();
+    if (::pthread_setspecific(key_, idle_) != 0) throw std::bad_alloc();
+    --idle_count_;
+    return std::exchange(idle_, idle_->next_idle);
+  }
+  void give(proxy_fiber& proxy) noexcept {
+    std::lock_guard hold(mutex_);
+    proxy.next_idle = std::exchange(idle_, &proxy);
+    ++idle_count_;
+  }
+  [[nodiscard]] proxy_census count() noexcept {
+    std::lock_guard hold(mutex_);
+    return {made_count_, idle_count_};
+  }
+
+ private:
+  proxy_pool() {
+    if (const int error = ::pthread_key_create(&key_, give_back_proxy)) {
+      throw std::system_error(error, std::generic_category(),
+                              "ramie: no key for thread-specific data (pthread_key_create)");
+    }
+  }
+  void make_one() {
+    auto* const proxy = new proxy_fiber;
+    proxy->word.initialise(0);
+    proxy->word.init_to_runnable();
+    proxy->word.runnable_to_running();
+    proxy->record = &proxy->own_record;
+    proxy->made_before = std::exchange(made_, proxy);
+    ++made_count_;
+    idle_ = proxy;
+    ++idle_count_;
+  }
+
+  platform::mutex mutex_;
+  pthread_key_t key_{};
+  proxy_fiber* made_ = nullptr;
+  proxy_fiber* idle_ = nullptr;
+  std::size_t made_count_ = 0, idle_count_ = 0;
 };
 
-// Leaked on purpose: threads may end after static destructors have run.
-proxy_pool& proxies() {
-  static auto* const pool = new proxy_pool;
-  return *pool;
+// The thread ends, or has waited again in a destructor that was called after this one.
+void give_back_proxy(void*) noexcept {
+  proxy_fiber* const proxy = thread_proxy;
+  if (proxy == nullptr) return;
+  drop_extras(proxy->own_record);  // the next thread starts with none
+  thread_proxy = nullptr;
+  proxy_pool::only().give(*proxy);
 }
 
-proxy_fiber* take_proxy() {
-  proxy_pool& pool = proxies();
-  std::lock_guard hold(pool.mutex);
-  if (!pool.idle.empty()) {
-    proxy_fiber* const proxy = pool.idle.back();
-    pool.idle.pop_back();
-    return proxy;
-  }
-  pool.idle.reserve(pool.idle.capacity() + 1);
-  auto* const proxy = new proxy_fiber;
-  proxy->word.initialise(0);
-  proxy->word.init_to_runnable();
-  proxy->word.runnable_to_running();
-  proxy->record = &proxy->own_record;
-  return proxy;
-}
-
-void give_proxy(proxy_fiber& proxy) noexcept {
-  drop_extras(proxy.own_record);  // the next thread starts with none
-  proxy_pool& pool = proxies();
-  std::lock_guard hold(pool.mutex);
-  pool.idle.push_back(&proxy);
-}
-
-struct proxy_lease {
-  ~proxy_lease() {
-    if (thread_proxy != nullptr) give_proxy(*std::exchange(thread_proxy, nullptr));
+// Values of a thread end with its thread_local objects, those of the main thread when the program exits: its keys have
+// no destructors then.
+struct end_of_values {
+  ~end_of_values() {
+    if (thread_proxy != nullptr) drop_extras(thread_proxy->own_record);
   }
 };
-thread_local proxy_lease lease;
+thread_local end_of_values values_end_here;
 
 proxy_fiber& my_proxy() {
   if (thread_proxy == nullptr) {
-    thread_proxy = take_proxy();
-    (void)&lease;  // from here on it is given back
+    thread_proxy = proxy_pool::only().take();
+    (void)&values_end_here;  // from here on
   }
   return *thread_proxy;
 }
 
 }  // namespace
+
+proxy_census count_proxies() {
+  return proxy_pool::only().count();
+}
 
 void no_fiber_to_wait() noexcept {
   platform::fatal(

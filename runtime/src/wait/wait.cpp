@@ -94,7 +94,7 @@ wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
     f.reason.set(nullptr);
     if (node.outcome != 0) return wait_result::completed;
     on.unpublish(node);
-    if (deadline != never && std::chrono::steady_clock::now() >= deadline) {
+    if (deadline != never && platform::steady_clock::instance().now() >= deadline) {
       return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "wake.hpp"
 
+#include <ramie/platform/held_locks.hpp>
+
 #include "../sched/hot.hpp"
 
 namespace ramie::detail {
@@ -33,6 +35,7 @@ bool claim(waiter& node) noexcept {
 }
 
 void complete(fiber& who) noexcept {
+  if constexpr (platform::debug_checks) platform::check_no_lock_held("a partner is told");
   if (who.word.complete() == complete_result::must_enqueue) enqueue_at_once(who, true);
 }
 

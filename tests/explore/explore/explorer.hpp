@@ -23,6 +23,9 @@ namespace explore {
 // From inside a thread: it can't go on until the condition holds. The explorer looks, not the thread, so
 // waiting costs no interleavings. What the condition reads has happened before what follows.
 void until(std::function<bool()> holds) noexcept;
+// The same, but no longer than until that microsecond of the model's clock. A step takes one; and when nobody can go on,
+// time passes: those who spin look again, and the clock is set to the earliest time that anybody waits for.
+void until(std::function<bool()> holds, std::int64_t microsecond) noexcept;
 // From inside a thread: ends the execution as a failure if the claim is false.
 void require(bool claim, const char* what) noexcept;
 [[noreturn]] void fail(const char* what) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Threads of the model, and what they block on. There is no time: waits with a deadline wait without.
+// Threads of the model, and what they block on. Waits of a condition variable with a deadline wait without.
 #pragma once
 
 #include <condition_variable>

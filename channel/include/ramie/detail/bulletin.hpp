@@ -3,7 +3,9 @@
 // at its own pace. Not part of the API.
 //
 // Notices are numbered from 0; `posted` is how many there were. The board keeps the last `capacity`. A reader has the
-// number of the next notice it wants. Posting never waits: a reader that is too slow finds the oldest ones gone.
+// number of the next notice it wants. Posting never waits: a reader that is too slow finds the oldest ones gone. A
+// notice that nobody can ever read, because there was no reader when it was posted or the last one has gone, is not
+// kept; a watch's is, because it is shown to whoever comes.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +57,10 @@ enum class notice_kind : std::uint8_t { message, change };  // what the wait is 
 // Those who post. The last one closes.
 void add_poster(bulletin_core& b) noexcept;
 void drop_poster(bulletin_core& b) noexcept;
-void add_reader(bulletin_core& b) noexcept;
+// Those who read. The first position of one that comes; a copy of one that is there; one that goes: when the last one
+// has gone, nobody can read what was posted, and unless it is a watch's it is destroyed.
+[[nodiscard]] std::uint64_t new_reader(bulletin_core& b) noexcept;
+void copy_reader(bulletin_core& b) noexcept;
 void drop_reader(bulletin_core& b) noexcept;
 [[nodiscard]] std::size_t readers(const bulletin_core& b) noexcept;
 [[noreturn]] void no_such_bulletin();
@@ -96,11 +101,9 @@ class poster_ref {
 class reader_ref {
  public:
   reader_ref() noexcept = default;
-  reader_ref(std::shared_ptr<bulletin_core> b, std::uint64_t at) noexcept : position(at), board_(std::move(b)) {
-    add_reader(*board_);
-  }
+  explicit reader_ref(std::shared_ptr<bulletin_core> b) noexcept : position(new_reader(*b)), board_(std::move(b)) {}
   reader_ref(const reader_ref& other) noexcept : position(other.position), board_(other.board_) {
-    if (board_ != nullptr) add_reader(*board_);
+    if (board_ != nullptr) copy_reader(*board_);
   }
   reader_ref(reader_ref&& other) noexcept = default;
   reader_ref& operator=(const reader_ref& other) noexcept {
@@ -136,7 +139,7 @@ class reader_ref {
 // What broadcast and watch have in common: the side that posts. Copies are one board; when the last one goes, it
 // closes. All but the constructor and valid() throw usage_error on an empty handle; none is a cancellation point.
 template <class T, class Receiver>
-class posts {
+class posts : must_be_value<T> {
  public:
   using value_type = T;
   posts() noexcept = default;
@@ -145,7 +148,7 @@ class posts {
   // copying or moving T throws.
   bool send(T value) const { return post(*board_.get(), std::make_shared<const T>(std::move(value))); }
   // Reads what is sent from now on.
-  [[nodiscard]] Receiver subscribe() const { return Receiver(reader_ref(board_.get(), posted(*board_.get()))); }
+  [[nodiscard]] Receiver subscribe() const { return Receiver(reader_ref(board_.get())); }
   // No more can be sent; what is there can be read, and those who wait are told. Again is harmless.
   void close() const { close_bulletin(*board_.get()); }
   [[nodiscard]] bool is_closed() const { return bulletin_closed(*board_.get()); }

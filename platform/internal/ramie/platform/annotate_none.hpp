@@ -7,7 +7,7 @@
 #if __has_include(<valgrind/valgrind.h>)
 #include <valgrind/valgrind.h>
 #else
-#define VALGRIND_STACK_REGISTER(low, high) 0u
+#define VALGRIND_STACK_REGISTER(low, high) (static_cast<void>(low), static_cast<void>(high), 0u)
 #define VALGRIND_STACK_DEREGISTER(id) (void)(id)
 #endif
 

@@ -119,19 +119,23 @@ class biased_lock {
         taken_twice();
       cell.store(true, std::memory_order_relaxed);                        // 1
       free_fence();                                                       // 2
-      if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]]  // 3
+      if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]] {  // 3
+        lock_taken();
         return true;
+      }
       cell.store(false, std::memory_order_release);
     }
     return false;
   }
   RAMIE_ALWAYS_INLINE void leave_granted(const lock_party* me) noexcept {
+    lock_left();
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       consider_letting_go();
     inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
   }
   // The same for a party that will probably not come back soon.
   RAMIE_ALWAYS_INLINE void leave_granted_for_long(const lock_party* me) noexcept {
+    lock_left();
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       let_go();
     inside_[me->cell].store(false, std::memory_order_release);

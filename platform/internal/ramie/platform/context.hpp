@@ -40,7 +40,9 @@ struct stack_block {
   context resume_point = nullptr;     // unless a fiber's frame has it
   owned<stack_block*> next{nullptr};  // link in a cache or in the pool
   char* low = nullptr;                // lowest usable byte, just above the guard
-  void* region = nullptr;             // where it was carved, and which slot there
+  const char* call_floor = nullptr;   // see largest_call
+  std::size_t call_span = 0;
+  void* region = nullptr;             // where it was carved, and which slot there; the end of memory that is not ours
   std::uint32_t slot = 0;
   std::uint8_t size_class = native_stack_class;
   annotate::stack_note note;

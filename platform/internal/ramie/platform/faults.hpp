@@ -11,6 +11,7 @@ namespace ramie::platform {
 enum class fault : unsigned char {
   stack_mapping,      // mmap of a region of stacks
   guard_by_madvise,   // MADV_GUARD_INSTALL, for one stack or to find out whether there is such a thing
+  guard_feigned,      // the same says yes and does nothing, where that is found out: as under qemu-user
   guard_by_mprotect,  // mprotect of a guard
   advice_at_once,     // process_madvise of many ranges: the kernel has no such thing
   big_memory,         // mmap for a pool that has grown large
@@ -18,11 +19,14 @@ enum class fault : unsigned char {
   signal_stack,       // mmap of a thread's alternate signal stack
   membarrier,         // registering for it
   sleep,              // a futex wait: it returns early
+  submission,         // an entry of io_uring's submission queue: there is no room, and the kernel makes none
+  io_sleep,           // io_uring_enter that waits: it returns early
+  file_sync,          // fsync by a thread that blocks
   io_uring,           // io_uring_setup: a container forbids it
   epoll,              // epoll_create1
   processor,          // which others have while a thread would like to run
 };
-inline constexpr unsigned fault_count = 12;
+inline constexpr unsigned fault_count = 16;
 
 // What may befall input and output although nothing is wrong. Drawn from a seed.
 enum class io_whim : unsigned char {

@@ -4,7 +4,9 @@
 
 #include <boost/context/detail/fcontext.hpp>
 
+#include <cfenv>
 #include <cstddef>
+#include <cstdint>
 
 namespace ramie::platform {
 
@@ -14,11 +16,26 @@ struct arrival {
   void* data;
 };
 
-// fcontext passes its transfer by value in the same two registers or words as an arrival.
-inline context make_context(void* top, std::size_t size, void (*entry)(arrival)) noexcept {
+inline constexpr bool jump_carries_floats = true;
+
+// As it was where this was made.
+struct float_environment {
+  float_environment() noexcept { (void)std::fegetenv(&here); }
+  std::fenv_t here;
+};
+
+// fcontext passes its transfer by value in the same two registers or words as an arrival. A context starts with the
+// floating-point environment that it was made in, and the maker may be a fiber that has changed its own.
+inline context make_context(void* top, std::size_t size, void (*entry)(arrival),
+                            const float_environment& floats) noexcept {
   static_assert(sizeof(arrival) == sizeof(boost::context::detail::transfer_t));
-  return boost::context::detail::make_fcontext(top, size,
-                                               reinterpret_cast<void (*)(boost::context::detail::transfer_t)>(entry));
+  const float_environment maker;
+  (void)std::fesetenv(&floats.here);
+  // By way of a type that no compiler takes for a mistake.
+  const auto start = reinterpret_cast<void (*)(boost::context::detail::transfer_t)>(reinterpret_cast<void (*)()>(entry));
+  const context made = boost::context::detail::make_fcontext(top, size, start);
+  (void)std::fesetenv(&maker.here);
+  return made;
 }
 
 inline arrival jump(context to, void* data) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The jump between stacks on x86-64 Linux, inline. What it saves over Boost's fcontext, measured by
-// bench/core: the call whose return address no return ever pops (the processor's return predictions
+// The jump between stacks on x86-64 Linux, inline. What it saves over Boost's fcontext, as bench/micro (switches) and
+// bench/counts (jump) measure it: the call whose return address no return ever pops (the processor's return predictions
 // stay aligned, so the caller's `ret` is predicted), the PLT, six registers that the compiler knows
 // whether it needs, and the floating-point control words (storing and loading them costs more than all
 // the rest).
@@ -22,9 +22,13 @@ struct arrival {
   void* data;
 };
 
+// Nothing of it is in a context.
+struct float_environment {};
+inline constexpr bool jump_carries_floats = false;
+
 // `entry` receives its arrival in rdi and rsi, as the ABI passes a struct of two pointers, with rsp eight
 // short of aligned and a return address of zero, where unwinding ends.
-inline context make_context(void* top, std::size_t, void (*entry)(arrival)) noexcept {
+inline context make_context(void* top, std::size_t, void (*entry)(arrival), const float_environment&) noexcept {
   auto* const frame =
       reinterpret_cast<std::uint64_t*>((reinterpret_cast<std::uintptr_t>(top) & ~std::uintptr_t{15}) - 32);
   frame[0] = reinterpret_cast<std::uint64_t>(entry);

@@ -7,8 +7,9 @@
 
 namespace ramie::platform {
 
-// Runs inside the SIGSEGV handler, on the alternate stack: async-signal-safe work only.
-using overflow_reporter = void (*)(std::size_t promised_bytes) noexcept;
+// Says whether the fault at `address` is an overflow, and tells it if so. `promised_bytes`: of the stack in whose guard it
+// is, if a pool carved it, else 0. Runs inside the SIGSEGV handler, on the alternate stack: async-signal-safe work only.
+using overflow_reporter = bool (*)(const void* address, std::size_t promised_bytes) noexcept;
 
 // Makes ours the process-wide handler of SIGSEGV and SIGBUS, in front of whatever is there now.
 void watch_for_overflow(overflow_reporter report) noexcept;

@@ -6,6 +6,7 @@
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/held_locks.hpp>
 #include <ramie/platform/thread.hpp>
 
 namespace ramie::platform {
@@ -37,13 +38,19 @@ class spin_lock {
     while (held_.exchange(true, std::memory_order_acquire)) {  // pairs with the release in unlock
       for (backoff turn; held_.load(std::memory_order_relaxed);) turn.wait();
     }
+    lock_taken();
   }
 
   [[nodiscard]] bool try_lock() noexcept {
-    return !held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire);
+    if (held_.load(std::memory_order_relaxed) || held_.exchange(true, std::memory_order_acquire)) return false;
+    lock_taken();
+    return true;
   }
 
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
+  void unlock() noexcept {
+    lock_left();
+    held_.store(false, std::memory_order_release);
+  }
 
  private:
   atomic<bool> held_{false};

@@ -22,16 +22,21 @@
 // batch that somebody takes, and such a batch is at most an eighth of the stacks that are out already. Where it is
 // refused, each range gets a call of its own, and pages are touched one by one.
 //
-// Guards are MADV_GUARD_INSTALL where the kernel has it (6.13): no VMA per guard, so a million
-// guarded stacks fit under vm.max_map_count. Otherwise, or should the kernel refuse one, mprotect, whose failure at
-// the map limit is an exhausted pool, never an unguarded stack. Guards are installed under the pool's mutex; stacks are
-// touched for the first time outside, so that workers take their page faults side by side.
+// Guards are MADV_GUARD_INSTALL where the kernel has it (6.13), which a pool finds out by a guard that it looks at: no
+// VMA per guard, so a million guarded stacks fit under vm.max_map_count. Otherwise, or should the kernel refuse one,
+// mprotect, whose failure at the map limit is an exhausted pool, never an unguarded stack. Guards are installed under
+// the pool's mutex; stacks are touched for the first time outside, so that workers take their page faults side by side.
+//
+// A pool may have a supply: somebody else's allocator, whose stacks it hands out for the classes that the supply serves.
+// They are laid out in the same way, their lowest page counts as the guard (whether it is one is the supplier's affair),
+// and instead of being trimmed they go back to where they came from. The supply is never called with the pool's mutex held.
 //
 // All functions may be called from any thread.
 #pragma once
 
 #include <sys/uio.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -60,6 +65,34 @@ inline constexpr unsigned stack_class_count = 17;  // 16 KiB … 1 GiB
   return promise + in_place_reserve + page_size;
 }
 
+// What a stack from a supply must have: the promise, the page that counts as its guard, and a page for what is ours.
+[[nodiscard]] constexpr std::size_t least_supplied_bytes(std::uint8_t size_class) noexcept {
+  return promised_bytes(size_class) + 2 * page_size;
+}
+// What it should have, so that children fit above a joiner as they do on a stack of the pool's own.
+[[nodiscard]] constexpr std::size_t usual_supplied_bytes(std::uint8_t size_class) noexcept {
+  return slot_bytes(size_class) + page_size;
+}
+
+inline constexpr std::size_t usual_hot_limit = 1024;
+
+// Room for the frames between a join and the function of a child that it calls.
+inline constexpr std::size_t call_overhead = 1024;
+
+class stack_supply {
+ public:
+  struct memory {
+    char* low = nullptr;  // null: there is none
+    char* top = nullptr;  // one past the highest byte
+  };
+  [[nodiscard]] virtual bool serves(std::uint8_t size_class) const noexcept = 0;
+  [[nodiscard]] virtual memory allocate(std::uint8_t size_class) noexcept = 0;
+  virtual void deallocate(const memory& which) noexcept = 0;
+
+ protected:
+  ~stack_supply() = default;
+};
+
 enum class guard_kind : std::uint8_t { automatic, madvise, mprotect };
 
 class stack_pool {
@@ -67,8 +100,8 @@ class stack_pool {
   using entry_function = void (*)(arrival);
 
   // Every stack taken from the pool for the first time starts in `entry`.
-  explicit stack_pool(entry_function entry, guard_kind guards = guard_kind::automatic,
-                      std::size_t hot_limit = 1024) noexcept;
+  explicit stack_pool(entry_function entry, guard_kind guards = guard_kind::automatic, std::size_t hot_limit = usual_hot_limit,
+                      stack_supply* supply = nullptr) noexcept;
   ~stack_pool();
   stack_pool(const stack_pool&) = delete;
   stack_pool& operator=(const stack_pool&) = delete;
@@ -91,16 +124,21 @@ class stack_pool {
   bool trim(std::size_t most) noexcept;
 
   struct census {
-    std::size_t slots = 0;  // carved from mappings so far
+    std::size_t slots = 0;  // carved from mappings so far, and supplied ones that there are
     std::size_t taken = 0;  // out of the pool right now
-    std::size_t trimmed = 0;
+    std::size_t trimmed = 0;  // or given back to the supply
     bool guarded_by_madvise = false;
   };
   [[nodiscard]] census count() const noexcept;
 
-  // How many bytes of `stack` lie below `address`, that is, are left for a frame there.
-  [[nodiscard]] static std::size_t room_below(const stack_block& stack, const void* address) noexcept {
-    return static_cast<std::size_t>(static_cast<const char*>(address) - stack.low);
+  // The largest class whose promise is left for a function that is called on `stack` where the stack pointer is `at`, or
+  // -1. One comparison, as the fields are laid out for it, finds both that there is too little and that `at` is not on
+  // this stack at all: the user has switched to a stack of his own, whose end we do not know.
+  [[nodiscard]] static int largest_call(const stack_block& stack, const void* at) noexcept {
+    const auto left = static_cast<std::size_t>(static_cast<const char*>(at) - stack.call_floor);
+    if (left - min_stack_size >= stack.call_span) return -1;
+    if (left < min_stack_size) __builtin_unreachable();  // as the compiler can't know
+    return static_cast<int>(std::bit_width(left / min_stack_size)) - 1;
   }
 
  private:
@@ -123,9 +161,20 @@ class stack_pool {
   void trim_slots(const place* slots, std::uint32_t count) noexcept;
   [[nodiscard]] std::uint32_t advise_at_once(const iovec* them, std::uint32_t count, int advice) noexcept;
   [[nodiscard]] stack_block* prepare(const place& at, stack_block* next) noexcept;
+  [[nodiscard]] stack_block* lay_out(stack_block* at, char* low, std::uint8_t size_class) noexcept;
+  [[nodiscard]] bool supplied(std::uint8_t size_class) const noexcept {
+    return supply_ != nullptr && supply_->serves(size_class);
+  }
+  [[nodiscard]] stack_block* take_supplied(std::uint8_t size_class) noexcept;
+  [[nodiscard]] stack_block* pop_hot(shelf& from) noexcept;
+  void trim_carved(shelf& from, std::size_t& most) noexcept;
+  void trim_supplied(shelf& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept;
+  void destroy(stack_block* stack) noexcept;
 
   const entry_function entry_;
   const std::size_t hot_limit_;
+  stack_supply* const supply_;
+  const float_environment floats_{};  // of fresh stacks
   mutable mutex mutex_;
   bool guard_by_madvise_;
   shelf shelves_[stack_class_count];

@@ -6,6 +6,15 @@
 // stop there, so inner scopes still work under it and children of a nursery opened under it are not
 // reached from outside.
 //
+// A fiber that unwinds with an exception would end the program if it were interrupted by a second one that leaves a
+// destructor. So a cancellation is delivered to it only if that can't happen: every scope knows how many exceptions of
+// its owner were in flight when it was opened, and is delivered only while there are not more. A scope opened inside
+// the destructor cancels what is inside it; one from before waits, as behind a shield, until the unwinding has ended.
+// For scopes of other fibers, which are around all of its own code, that number is 0.
+//
+// A scope is known by its address to those who are inside it. Exceptions outlive it: they bear the number that it gets
+// when it is cancelled, and that no other cancellation in the process ever has.
+//
 // Nobody is marked while it runs. A cancellation bumps the runtime's epoch; a fiber compares the epoch
 // it last looked at (at cancellation points, at its start, and when its park is committed) and walks
 // its chain only when it differs.
@@ -32,8 +41,8 @@
 #include <exception>
 #include <memory>
 #include <ramie/source_location.hpp>
-
 #include <stop_token>
+#include <string>
 
 #include <ramie/cancel.hpp>
 #include <ramie/platform/atomic.hpp>
@@ -43,6 +52,33 @@
 namespace ramie::detail {
 
 class scheduler;
+
+// A failure on its way out of the nursery that it has cancelled: shared by the `cancelled` that was thrown at the owner
+// and by the nursery, until that ends. From then on it is entrusted to the exception and its copies, and reported when
+// the last of them is gone and nobody has received it. So it does not matter which exception unwinds the owner, nor
+// whether one is kept for later (decision 16).
+class carried_failure {
+ public:
+  explicit carried_failure(std::exception_ptr what) noexcept : what_(std::move(what)) {}
+  ~carried_failure();
+  carried_failure(const carried_failure&) = delete;
+  carried_failure& operator=(const carried_failure&) = delete;
+
+  // Anybody who has it.
+  void receive() noexcept { received_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool received() const noexcept { return received_.load(std::memory_order_relaxed); }
+  // The nursery, once, before it lets go of it. `who` as from describe().
+  void entrust(std::string who) noexcept {
+    who_ = std::move(who);
+    entrusted_ = true;
+  }
+
+ private:
+  const std::exception_ptr what_;
+  std::string who_;
+  bool entrusted_ = false;
+  platform::atomic<bool> received_{false};
+};
 
 struct scope_link {
   scope_link* previous = nullptr;
@@ -81,17 +117,17 @@ class cancel_scope : private scope_link {
     parent_ = innermost;
     owner_ = at.self;
     depth_ = parent_->depth_ + 1;
+    in_flight_ = static_cast<std::uint32_t>(*at.desk->in_flight);
     site_ = site;
-    clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
     innermost = this;
   }
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
   // asked until it is opened again.
   void close() noexcept;
   // The same for an owner who knows that the scope is its innermost and was not cancelled, if there is nothing to undo.
-  [[nodiscard]] bool untouched() const noexcept {
-    return !linked_.load(std::memory_order_relaxed) && pins_.load(std::memory_order_acquire) == 0;
-  }
+  [[nodiscard]] bool untouched() const noexcept { return holds_.load(std::memory_order_acquire) == 0; }
+  // The owner, when nobody is inside any more: a look at its scopes, which many have had, is easily undone.
+  void forget_look() noexcept;
   void close_untouched(fiber_face& owner) noexcept {
     owner.scope = parent_;
     owner_ = nullptr;
@@ -104,15 +140,15 @@ class cancel_scope : private scope_link {
   cancel_scope& operator=(const cancel_scope&) = delete;
 
   // Any thread that knows the scope is open. The first reason stands; later ones change nothing.
-  // Returns whether this call was the first.
-  bool cancel(cancel_reason reason) noexcept {
+  // Returns whether this call was the first. `cause`: the failure behind it, or null.
+  bool cancel(cancel_reason reason, std::exception_ptr cause = nullptr) noexcept {
     pin();
-    return cancel_and_unpin(std::move(reason));
+    return cancel_and_unpin(std::move(reason), std::move(cause));
   }
   // In two steps, for who knows that it is open only now: it is not closed before the second one. Callbacks of stop
   // tokens are called without the pin: they may wait for the owner.
-  void pin() noexcept { pins_.fetch_add(1, std::memory_order_relaxed); }
-  bool cancel_and_unpin(cancel_reason reason) noexcept;
+  void pin() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
+  bool cancel_and_unpin(cancel_reason reason, std::exception_ptr cause = nullptr) noexcept;
 
   // The owner: `source` is asked to stop when this scope, or one it is inside of, is cancelled. It must stay
   // where it is until the scope is closed.
@@ -134,28 +170,43 @@ class cancel_scope : private scope_link {
     return s == &other;
   }
 
+  // Whether `c` was thrown because this scope was cancelled. Open, or not yet opened again.
+  [[nodiscard]] bool owns(const cancelled& c) const noexcept { return cancel_requested() && c.number() == number_; }
+  // The same for this scope and those around it, below the nearest shield.
+  [[nodiscard]] bool explains(const cancelled& c) const noexcept;
+
   // The outermost cancelled scope that `from` can see, or null. `epoch` was read before the call.
   [[nodiscard]] static cancel_scope* effective(cancel_scope* from, std::uint64_t epoch) noexcept;
-  // The same for the scopes from `from` up to, not including, `limit`.
-  [[nodiscard]] static cancel_scope* effective_below(cancel_scope* from, const cancel_scope& limit) noexcept;
+  // The one of which `f`, the caller, is to be told now: the outermost that was opened with no fewer exceptions in
+  // flight than there are. From its innermost scope up to, not including, `limit`.
+  [[nodiscard]] static cancel_scope* deliverable(const fiber& f, const cancel_scope* limit = nullptr) noexcept;
+  // Throws it. The caller is `f`.
+  [[noreturn]] void deliver_to(fiber& f);
+  // The calling fiber, somewhere inside `limit`: a cancellation point for scopes opened since.
+  static void check_below(const cancel_scope& limit);
 
   // A fiber spawned into this scope is about to park for the first time, or has ended after parking.
   void link_fiber(fiber& f) noexcept;
   void unlink_fiber(fiber& f) noexcept;
 
-  // A `cancelled` of this scope, for a fiber whose innermost scope is `from`.
-  [[nodiscard]] cancelled make_exception(const cancel_scope* from) const noexcept;
-  // Whether such an exception was thrown in the owner.
-  [[nodiscard]] bool owner_was_told() const noexcept { return owner_told_; }
+  // The `cancelled` that ended a fiber whose home is this scope: by the outermost cancelled scope it can see.
+  [[nodiscard]] cancelled ending() const noexcept;
+
+  // The owner: the failure it was told of, if any; once.
+  [[nodiscard]] std::shared_ptr<carried_failure> take_carried() noexcept { return std::move(carried_); }
 
   // Of a closed scope: whether and why it was cancelled.
   void forget_reason() noexcept;
 
  private:
   friend class scope_list;
-  friend void look_at_scopes(fiber& f, std::uint64_t epoch);
   [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
+  [[nodiscard]] bool has(std::uint32_t mark) const noexcept {
+    return (holds_.load(std::memory_order_acquire) & mark) != 0;
+  }
+  void unpin() noexcept { holds_.fetch_sub(1, std::memory_order_release); }  // pairs with close()
+  [[nodiscard]] cancelled make_exception(const cancel_scope* from) const noexcept;
   bool cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,
                    cancel_scope*& to_stop) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;
@@ -166,11 +217,15 @@ class cancel_scope : private scope_link {
   fiber* owner_ = nullptr;
   role role_ = role::ordinary;
   platform::atomic<bool> requested_{false};
-  platform::atomic<bool> linked_{false};
   platform::atomic<bool> over_{false};  // end_early
-  bool owner_told_ = false;
+  std::uint8_t owner_told_ = 0;         // times its cancellation was thrown at the owner, up to 2
   std::uint32_t depth_ = 0;
-  platform::atomic<std::uint32_t> pins_{0};
+  std::uint32_t in_flight_ = 0;  // exceptions of the owner, when it was opened
+  // What is to be undone or waited for when it is closed, in one word: who is looking at it, and the two marks.
+  static constexpr std::uint32_t linked = 1u << 31;  // in the parent's list
+  static constexpr std::uint32_t looked = 1u << 30;  // clean_at_ has been set
+  static constexpr std::uint32_t pins = looked - 1;
+  platform::atomic<std::uint32_t> holds_{0};
   platform::spin_lock lock_;
   platform::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
   cancel_scope* sweep_next_ = nullptr;                           // worklist of the one sweep at a time
@@ -180,9 +235,15 @@ class cancel_scope : private scope_link {
   cancel_scope* stop_next_ = nullptr;
   scope_list fibers_;
   scope_list scopes_;
+  std::uint64_t number_ = 0;  // of its cancellation
   std::shared_ptr<const cancel_reason> reason_;
   std::exception_ptr cause_;
+  std::shared_ptr<carried_failure> carried_;  // the owner's
   source_location site_;
 };
+
+// In a catch block: what the exception counts as when it leaves a fiber whose innermost scope is `of`. Null: the fiber
+// was cancelled, that is all. A `cancelled` of any other scope is a failure: the one behind it, or itself.
+[[nodiscard]] std::exception_ptr current_failure(const cancel_scope& of) noexcept;
 
 }  // namespace ramie::detail

@@ -79,9 +79,14 @@ inline constexpr unsigned quiet_looks_before_return = 4;
 // Workers. The pool may grow to twice the configured number while workers are stalled.
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;
-inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
 inline constexpr std::chrono::nanoseconds io_help_interval = 1ms;   // while it helps a worker that is held up
+#if defined(RAMIE_MODEL)
+inline constexpr std::chrono::nanoseconds monitor_interval = 4us;    // so many steps
+inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 1;
+#else
+inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
+#endif
 inline constexpr unsigned looks_before_stall_report = 10;          // 100 ms: less is no blocking call worth a word
 inline constexpr unsigned sustained_negative_pressure = 500;       // monitor ticks
 inline constexpr std::chrono::nanoseconds chaos_patience = 300us;  // with workers that do not take a fiber over

@@ -38,9 +38,10 @@ struct worker_desk {
   platform::owned<fiber*> current{nullptr};  // null: the scheduler's own code runs
   scheduler* runs_in = nullptr;
   const platform::atomic<std::uint64_t>* cancel_epoch = nullptr;
-  platform::lock_party party;                // as which its thread takes locks
-  platform::owned<std::uint32_t> budget{0};  // operations without a wait before somebody else has a turn (budget.hpp)
-  platform::owned<std::uint64_t> dice{0};    // for random choices; never 0 on a worker
+  const std::uintptr_t* in_flight = nullptr;  // how many exceptions of the current fiber are
+  platform::lock_party party;                 // as which its thread takes locks
+  platform::owned<std::uint32_t> budget{0};   // operations without a wait before somebody else has a turn (budget.hpp)
+  platform::owned<std::uint64_t> dice{0};     // for random choices; never 0 on a worker
   shelf nurseries;
   shelf memory;  // for tasks
 };

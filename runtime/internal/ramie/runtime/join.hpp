@@ -25,12 +25,13 @@
 // this_fiber, the exception globals and the fiber-locals are the top tenant's; the joiner's exception globals
 // are put aside for the call, else a child started while the joiner unwinds would believe it unwinds too.
 //
-// Fairness. Every start consumes a poll of the worker's budget. At the end of a tick the join does the tick's
-// maintenance, and gives way to what the injection queue has, to the newest woken fiber, or to a started fiber
-// that is the oldest in the ring. An unstarted one there may be a stranger that has waited since before, or another
-// branch of the same fork-join; to start those oldest first would take the tree breadth first, with a stack for
-// every branch. So joins give way to them too, but after 1 ms, 2 ms, 4 ms … of a worker's time: the joiner goes to
-// the end of the ring, so each time all that is older than it has its turn.
+// Fairness. A join that finds nothing to do takes one from the budget of operations that do not wait (budget.hpp).
+// Every start consumes a poll. At the end of a tick the join does the tick's maintenance, and gives way to what the
+// injection queue has, to the newest woken fiber, or to a started fiber that is the oldest in the ring. An unstarted
+// one there may be a stranger that has waited since before, or another branch of the same fork-join; to start those
+// oldest first would take the tree breadth first, with a stack for every branch. So joins give way to them too, but
+// after 1 ms, 2 ms, 4 ms … of a worker's time: the joiner goes to the end of the ring, so each time all that is older
+// than it has its turn.
 #pragma once
 
 #include <ramie/runtime/cancel_scope.hpp>

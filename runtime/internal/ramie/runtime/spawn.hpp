@@ -45,9 +45,14 @@ void drop_extras(fiber_record& record) noexcept;
 // before this returns, the text may be another fiber's.
 [[nodiscard]] std::string describe_briefly(const fiber_record& record);
 
+// The calling fiber's thread is being ended by force (platform::forced_unwind): says what to do, and ends the program.
+[[noreturn]] void thread_ended_in_fiber() noexcept;
+
 // Of a live fiber: the scope it was spawned into.
 [[nodiscard]] cancel_scope& home_of(const fiber& f) noexcept;
 // Puts the fiber's number and name into a reason it gives.
 void sign(cancel_reason& reason, const fiber& by) noexcept;
+// The same for whoever calls: a fiber, a plain thread, or the scheduler, which is nobody.
+void sign_as_caller(cancel_reason& reason) noexcept;
 
 }  // namespace ramie::detail

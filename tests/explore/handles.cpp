@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+// Programs with task handles: where a handle, or whoever tells of a task's end, comes so late that the memory has
+// another task in it.
+#include <memory>
+
+#include <ramie/channel.hpp>
+#include <ramie/nursery.hpp>
+#include <ramie/select.hpp>
+#include <ramie/this_fiber.hpp>
+
+#include <ramie/platform/thread.hpp>
+
+#include "scenarios.hpp"
+
+namespace explore {
+
+namespace {
+
+// Shows whether it was destroyed.
+struct result {
+  explicit result(int v) : value(v) {}
+  result(result&& other) noexcept : value(other.value) {}
+  ~result() { value = -1; }
+  int value;
+};
+
+}  // namespace
+
+// A plain thread lets go of a task while its nursery ends, and the next nursery has the same memory: its task must not
+// be taken for the one that is let go of.
+void handle_dropped_as_its_nursery_ends() {
+  std::unique_ptr<ramie::platform::thread> outside;
+  ramie::task<result> a;
+  {
+    ramie::nursery n;
+    a = n.spawn([] { return result(1); });
+    outside = std::make_unique<ramie::platform::thread>([&a] { a.reset(); });
+    n.join();
+  }
+  ramie::nursery again;
+  auto b = again.spawn([] { return result(2); });
+  again.join();
+  require(b.get().value == 2, "a result was destroyed by a handle on another task");
+  outside->join();
+}
+
+// The end of a task is told to those who waited for it. A select has, and has gone on by another case; the task is let
+// go of, and the next one has its block: whoever waits for that is not told too early.
+void block_used_again_while_its_end_is_told() {
+  ramie::channel<int> news(0);
+  ramie::nursery n;
+  for (int round = 0; round < 20; ++round) {
+    auto a = n.spawn([&news] { (void)news.send(1); });
+    ramie::select(ramie::on_join(a, [] {}), ramie::on_recv(news, [](std::optional<int>) {}));
+    while (!a.done()) ramie::yield();
+    a.reset();
+    bool ended = false;
+    auto b = n.spawn([&ended] {
+      ramie::yield();
+      ended = true;
+    });
+    b.wait();
+    require(ended, "a wait for a task is over before the task is");
+  }
+  n.join();
+}
+
+}  // namespace explore

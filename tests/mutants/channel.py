@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of the granted lock and of channels."""
+LOCK, LOCK_INSIDE = "platform/src/biased_lock.cpp", "platform/internal/ramie/platform/biased_lock.hpp"
+CHANNEL, CHANNEL_INSIDE = "channel/src/core.cpp", "channel/src/core.hpp"
+
+MUTANTS = [
+    ("revoked without a wait", LOCK, [("inside_[granted_cell_].load(std::memory_order_acquire)", "false")], ["granted_lock"]),
+    ("one cell for all parties", LOCK_INSIDE, [("auto& cell = inside_[me->cell];", "auto& cell = inside_[0];"),
+                                               ("inside_[me->cell].store(false", "inside_[0].store(false"),
+                                               ("taken_twice();", ";")], ["granted_lock"]),
+    ("in by a grant that is gone", LOCK_INSIDE, [("if (granted_.load(std::memory_order_relaxed) == me->id) [[likely]] {  // 3", "if (true) {")], ["granted_lock"]),
+    ("granted while held by a grant", LOCK, [("granted_.store(0, std::memory_order_relaxed);", "")], ["granted_lock"]),
+    ("let go of from outside", LOCK_INSIDE, [
+        ("    if (asked_.load(std::memory_order_relaxed)) [[unlikely]]\n      consider_letting_go();\n"
+         "    inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker\n",
+         "    inside_[me->cell].store(false, std::memory_order_release);\n    if (asked_.load()) consider_letting_go();\n")], ["lease_ends_late"]),
+    ("a close that tells no receiver", CHANNEL, [("    refuse_receivers(later);\n", "")], ["channel_meets_close"]),
+    ("a close that forgets its senders", CHANNEL, [("  shelter_senders(behind_, later);\n  return true;", "  return true;")], ["channel_makes_room"]),
+    ("listed on a closed channel", CHANNEL_INSIDE, [("if (closed_.load(std::memory_order_relaxed)) [[unlikely]]\n    return meeting::closed;", ""), ("return closed_.load(std::memory_order_relaxed) ? meeting::closed : meeting::none;", "return meeting::none;")],
+     ["channel_meets_close"]),
+    ("nobody moves up", CHANNEL_INSIDE, [("if (!senders_.empty()) refill(later);", "")], ["channel_moves_up"]),
+    ("the buffer before the one who waits", CHANNEL_INSIDE, [("if (!receivers_.empty() && meet(receivers_, element, later)) return meeting::done;", "")], ["channel_meeting"]),
+    ("the senders' elements are dropped", CHANNEL, [("        shelter.push(node->element);\n", "")], ["channel_meets_close"]),
+    ("a slow reader is not told what it missed", "channel/src/bulletin.cpp",
+     [("at + 1, at - position}", "at + 1, 0}")],
+     {"cases": ["a receiver that falls behind is told how many it lost"]}),
+    ("a closed broadcast takes messages", "channel/src/bulletin.cpp",
+     [("      if (closed_.get()) return false;\n", "")],
+     {"cases": ["a broadcast closes: by hand, or with its last sender"]}),
+]

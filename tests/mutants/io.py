@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of operations on descriptors, and of the pipes of a duplex."""
+REQUEST, SLEEPER = "runtime/src/io/request.hpp", "runtime/src/io/sleeper.hpp"
+PIPE = "runtime/src/stream/byte_pipe.hpp"
+
+MUTANTS = [
+    # Operations.
+    ("a completion that wakes nobody", REQUEST, [("if (ticket != idle) fiber_wake(f, ticket);", "(void)f, (void)ticket;")], ["io_request"]),
+    ("listed although it is done", REQUEST, [
+        ("return state_.compare_exchange_strong(before, node.ticket, std::memory_order_release, std::memory_order_acquire);",
+         "(void)before;\n    state_.store(node.ticket);\n    return true;")], ["io_request"]),
+    ("asleep is not told before the look for a token", SLEEPER, [
+        ("    asleep_.store(true, std::memory_order_relaxed);  // 1\n    platform::full_fence();                          // 2\n    if (!take_token()) sleep_in_bed();",
+         "    if (!take_token()) {\n      asleep_.store(true);\n      sleep_in_bed();\n    }")], ["io_sleeper"]),
+    # Pipes of a duplex.
+    ("listed at a pipe without a look", PIPE, [("    if (!(this->*waits)()) return false;\n", "    (void)waits;\n")], ["pipe"]),
+    ("a read that frees room tells nobody", PIPE, [
+        ("    call.result = read(call.into);\n    call.to_wake = serve();", "    call.result = read(call.into);")], ["pipe"]),
+    ("a pipe closed for its writers keeps them waiting", PIPE, [
+        ("return size_ == capacity_ && !reader_closed_ && write_error_ == 0;", "return size_ == capacity_;"), ("      size_ = 0;\n", "")], ["pipe_closed"]),
+    ("who leaves a pipe stays listed", PIPE, [("    from.remove(node);", "    (void)node, (void)from;")], ["pipe_one_leaves", "pipe_disturbed"]),
+    ("bytes moved for one who was not claimed", PIPE, [
+        ("auto* const call = static_cast<pipe_read*>(readers_.claim_first());\n        if (call == nullptr) break;\n        call->result = read(call->into);",
+         "auto* const call = static_cast<pipe_read*>(readers_.first());\n        if (call == nullptr) break;\n        call->result = read(call->into);\n"
+         "        if (!readers_.claim_listed_first(*call)) continue;")], ["pipe_one_leaves"]),
+    ("the list of a descriptor keeps its old place when the table grows", "platform/src/io/readiness.cpp",
+     [("    if (first != nullptr) first->link = &first;  // it has moved\n", "")],
+     {"cases": ["many fibers each get what was sent to them"]}),
+    ("an operation that is done at once wakes no sleeper", "platform/src/io/readiness.cpp",
+     [("  last_done_ = &op.next;\n  if (sleeping_) source_->interrupt();", "  last_done_ = &op.next;")],
+     {"cases": ["a cancelled operation has ended before its fiber unwinds, and nothing is lost"]}),
+    ("who waits to read is not told of a hang-up", "platform/src/io/readiness.cpp",
+     [("e.events & (POLLERR | POLLHUP | POLLNVAL) ? ~0u : e.events", "e.events")],
+     {"cases": ["a hang-up ends a read that waits, although nothing is to be read"]}),
+]

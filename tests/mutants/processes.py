@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of child processes and signals."""
+MUTANTS = [
+    ("output of exactly the limit is too much", "runtime/src/process/exchange.cpp",
+     [("if (size > room) return", "if (size >= room) return")],
+     {"cases": ["output has a limit"]}),
+    ("a child that does not read its input fails the exchange", "runtime/src/process/exchange.cpp",
+     [("if (result < 0 && result != -EPIPE)", "if (result < 0)")],
+     {"cases": ["all that a child writes is read, however much and wherever first"]}),
+    ("the reaper takes the program's signals", "runtime/src/process/reaper.cpp",
+     [("(void)::sigfillset(&every);", "(void)::sigemptyset(&every);")],
+     {"cases": ["a detached child goes on, and is reaped when it ends"]}),
+    ("a child inherits that SIGPIPE is ignored", "runtime/src/process/spawn.cpp",
+     [("    (void)::sigaddset(&back, SIGPIPE);\n", "")],
+     {"cases": ["a closed pipe is an error and no signal, and the end for those who read"]}),
+    ("a child inherits the signal mask", "runtime/src/process/spawn.cpp",
+     [("POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF", "POSIX_SPAWN_SETSIGDEF")],
+     {"cases": ["a child starts with no signal blocked"]}),
+    ("an environment variable is added beside the inherited one", "runtime/src/process/spawn.cpp",
+     [("    std::erase_if(all, [&](const std::string& entry) { return entry.starts_with(prefix); });\n", "")],
+     {"cases": ["a child gets its arguments, its environment and its directory"]}),
+    ("one signal that comes all the time keeps others waiting", "runtime/src/process/signals.cpp",
+     [("const int from = last_taken_.load(std::memory_order_relaxed);", "const int from = 0;")],
+     {"cases": ["the same signal before anybody looks counts once, others each"]}),
+    ("a handler that somebody installed later is overwritten", "runtime/src/process/signals.cpp",
+     [("if ((now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == note_signal) restore", "restore")],
+     {"cases": ["a handler that was installed meanwhile stays"]}),
+]

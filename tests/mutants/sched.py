@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of the queues, of sleeping workers and of the search for work."""
+DEQUE, LIFO, INJECTION, IDLE = (f"runtime/src/sched/{f}.hpp" for f in ("deque", "lifo_slot", "injection_queue", "idle_set"))
+NEXT, SCHEDULE = "runtime/src/sched/next.cpp", "runtime/src/sched/schedule.cpp"
+PARKER = "platform/src/futex_parker.cpp"
+BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
+
+MUTANTS = [
+    ("young pop without a tag", DEQUE, [("return head_view(bits_ + (std::uint64_t{1} << 32)); }", "return head_view(bits_); }")], ["ring_ends"]),
+    ("tag before the tail", DEQUE, [
+        ("    tail_.store(lowered, std::memory_order_release);  // before the RMW below\n", ""),
+        ("    return slot(lowered).load(std::memory_order_relaxed);", "    tail_.store(lowered);\n    return slot(lowered).load(std::memory_order_relaxed);"),
+    ], ["ring_ends"]),
+    ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
+                                 "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
+    ("stolen into slots that a thief still reads", DEQUE, [("std::min<std::uint32_t>(length - length / 2, into.room() + 1)", "length - length / 2")],
+     ["ring_busy_thief"]),
+    ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
+    ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
+    ("owner ignores an open slot", LIFO, [("if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
+    ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
+    # Sleepers.
+    ("the bit before the counts", IDLE, [
+        ("    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n", ""),
+        ("  void announce_sleep(std::uint32_t worker, bool was_searching) noexcept {\n",
+         "  void announce_sleep(std::uint32_t worker, bool was_searching) noexcept {\n    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n")],
+     ["nobody_sleeps_on_work"]),
+    ("a sleeper that can't be found", IDLE, [("if ((before & mask) != 0) {", "if ((before & mask) == 0) {")], ["nobody_sleeps_on_work"]),
+    ("a token that comes while parking is lost", PARKER, [("  if (announce()) return;\n  while", "  (void)announce();\n  state_.store(parked);\n  while")], ["parker_tokens"]),
+    ("two tokens are two", PARKER, [("state_.exchange(notified, std::memory_order_release) == parked", "state_.fetch_add(1) == parked")], ["parker_tokens"]),
+    ("a batch over what is there", INJECTION, [("at(first_ + length + i) = items[i];", "at(first_ + i) = items[i];")], ["injection"]),
+    ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
+    # The whole runtime.
+    ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], ("spawn_and_join",)),
+    ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], ("everybody_is_needed",)),
+    ("nobody is told of what was spawned", SCHEDULE, [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], ("everybody_is_needed",)),
+    ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], ("cancel_a_parked_one",)),
+    # Blocking calls.
+    ("a call runs on after its caller has gone", BLOCKING, [("if (!pool.take_back(job)) when_cancelled();", "(void)pool.take_back(job);")], ("cancel_meets_blocking_call",)),
+    ("a thread of the pool is counted on while it leaves", POOL, [
+        ("    resign(me);\n    return true;\n", "    return true;\n"),
+        ("if (time_is_up(me)) return nullptr;", "if (time_is_up(me)) {\n      std::lock_guard hold(mutex_);\n      resign(me);\n      return nullptr;\n    }")], ("blocking_calls_of_the_impatient",)),
+    ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], ("blocking_calls_of_the_impatient",)),
+]

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of buffered streams."""
+MUTANTS = [
+    ("a delimiter that comes in two pieces is not found", "runtime/src/stream/buffered_reader.cpp",
+     [("    seen_ = text.size() - may_be_begun;", "    seen_ = text.size();")],
+     {"cases": ["pieces end at a delimiter of any length, and what has none stays"]}),
+    ("a line of exactly the limit with its carriage return is too long", "runtime/src/stream/buffered_reader.cpp",
+     [(" || (text.size() - limit_ == 1 && text.back() == '\\r')", "")],
+     {"cases": ["the limit of a line does not count its end"]}),
+    ("a buffer that grew for one line stays large", "runtime/src/stream/byte_buffer.cpp",
+     [("  if (end_ != 0 || capacity_ <= usual_) return;", "  if (true) return;")],
+     {"cases": ["a large read goes past the buffer, and a buffer that has grown is given back"]}),
+    ("what a failed write left is reported as forgotten", "runtime/src/stream/buffered_writer.cpp",
+     [("  failed_ = failed_ || ec;\n", "")],
+     {"cases": ["what was not flushed is reported, unless that is no surprise"]}),
+    ("copy consumes what was not written", "runtime/src/stream/buffered_reader.cpp",
+     [("    from.consume(written);", "    from.consume(some.size());")],
+     {"cases": ["a copy from a buffer keeps what could not be written"]}),
+    ("a large piece overtakes what is buffered", "runtime/src/stream/buffered_writer.cpp",
+     [("if (buffer_.size() == 0 && data.size() >= capacity) return", "if (data.size() >= capacity) return")],
+     {"cases": ["a buffered writer keeps what could not be written, in order"]}),
+    ("a write at the end of its capacity flushes too early", "runtime/src/stream/buffered_writer.cpp",
+     [("buffer_.size() <= capacity - data.size()", "buffer_.size() < capacity - data.size()")],
+     {"cases": ["writes are collected, and large ones go past the buffer"]}),
+]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Flaws of the timekeeper and of its wheel."""
+KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
+
+MUTANTS = [
+    ("a timer's tick is rounded down", KEEPER, [("std::chrono::ceil<tick>", "std::chrono::floor<tick>")], {"cases": ["sleepers are woken when it is time, none of them early"]}),
+    ("what a slot held is not sorted in", WHEEL, [("    } else {\n      sort_in(slot);\n    }", "    }")], {"cases": ["a timer wheel hands out every timer at its tick, whatever happens around it"]}),
+    ("a deadline that is not announced", KEEPER, [("  if (next < in.next.load(std::memory_order_relaxed)) in.next.store(next, std::memory_order_relaxed);\n", "")], {"cases": ["a new earliest deadline is kept though everybody sleeps for a later one"]}),
+    ("nobody cancels what is due", KEEPER, [("    if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();\n", "")], {"cases": ["a scope is cancelled by the machine's clock, asleep or not"]}),
+    ("a timer rings when its shard is free again", KEEPER, [
+        ("    waker ready[wake_batch];\n", "    waker ready[wake_batch];\n    wake_up* calls[wake_batch];\n"),
+        ("        call.rang.store(true, std::memory_order_release);  // pairs", "        calls[count - 1] = &call;  // pairs"),
+        ("++i) ready[i].wake();", "++i) calls[i]->rang.store(true), ready[i].wake();")], ("timer_of_workers_set_again",)),
+    ("a timer that is set again wakes who waited before", KEEPER, [
+        ("    std::lock_guard hold(shards_[entry.shard].lock);\n    entry.who = who;\n", "    std::lock_guard hold(shards_[entry.shard].lock);\n")], ("timer_by_hand_set_again",)),
+    ("a timer is removed while somebody carries it out", KEEPER, [("  std::lock_guard hold(in.lock);\n  unlist(in, entry);", "  unlist(in, entry);")], ("timer_by_hand_removed",)),
+    ("a rate limiter fills over the brim for one who has left", "runtime/src/time/rate_limiter.cpp",
+     [("      awaited_ = 0;\n", "")],
+     {"cases": ["a rate limiter lets a burst through, then keeps to its rate"]}),
+    ("who asks at once goes before the line of a rate limiter", "runtime/src/time/rate_limiter.cpp",
+     [("return !front_taken_ && take(n);", "return take(n);")],
+     {"cases": ["nobody takes tokens past one who waits for more of them"]}),
+    ("jitter beyond the longest delay", "runtime/src/time/retry.cpp",
+     [("  if (spread >= longest) return policy_.longest_delay;  // also what a double can't tell from it\n", "")],
+     {"cases": ["jitter is drawn from the seed, within its bounds"]}),
+    ("a skipped tick falls on the past", "runtime/src/time/sleep.cpp",
+     [("(passed / period + 1) * period", "passed / period * period")],
+     {"cases": ["an interval makes up for missed ticks as it was told"]}),
+    ("a thread of the pool never leaves", "runtime/src/blocking/pool.cpp",
+     [("time_after(idle_time_)", "time_after(std::chrono::hours(1))")],
+     {"cases": ["a thread that has been idle for its time leaves, and is joined"]}),
+    ("a call that is cancelled stays queued", "runtime/src/blocking/pool.cpp",
+     [("  return queue_.remove(job);\n", "  return false;\n")],
+     {"cases": ["a call that waits in line when its fiber is cancelled never runs"]}),
+    ("what a timeout met half-way is dropped", "runtime/src/io/descriptor.cpp",
+     [("  if (op.result != -ECANCELED) return op.result;\n", "  if (ended != wait_result::timed_out && op.result != -ECANCELED) return op.result;\n")],
+     {"cases": ["a deadline ends an operation, in time is in time"]}),
+    ("a plain thread's bell does not ring", "runtime/src/io/descriptor.cpp",
+     [("void end() noexcept override { (void)!::eventfd_write(fd, 1); }", "void end() noexcept override {}")],
+     {"cases": ["plain threads use the sockets that fibers use"]}),
+]
