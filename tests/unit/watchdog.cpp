@@ -79,6 +79,11 @@ TEST_CASE("watched: dies", "[.watched]") {
   std::_Exit(5);
 }
 
+// Catch2's handler notes it as failed before the process is gone.
+TEST_CASE("watched: aborts", "[.watched]") {
+  std::abort();
+}
+
 TEST_CASE("watched: \"fails\", as cases do", "[.watched]") {
   CHECK(1 == 2);
 }

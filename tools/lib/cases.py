@@ -5,8 +5,9 @@
   cases.py EXECUTABLE FILTER [COMMAND …]      COMMAND: what to run it under
   cases.py --self-test EXECUTABLE             shows that all this is so, by the cases of tests/unit/watchdog.cpp
 
-What the executable writes goes to standard output. The last line is "cases: N passed, N failed". The executable ends a
-case that hangs by itself and says why (tests/support/watchdog.cpp); if it can't even do that it is killed here.
+What the executable writes goes to standard output. After it comes one line "FAILED CASE: name" for each failure, with what
+failed, and the last line is "cases: N passed, N failed". The executable ends a case that hangs by itself and says why
+(tests/support/watchdog.cpp); if it can't even do that it is killed here.
 """
 import os
 import pathlib
@@ -94,6 +95,19 @@ def with_names(path):
     say("\n".join(lines))
 
 
+def excerpts(path):
+    """The failed assertions and the reports of sanitizers in a log, a few lines of each."""
+    lines = path.read_text(errors="replace").splitlines()
+    kept, room = [], 0
+    for line in lines:
+        if re.search(r": FAILED:$|^(WARNING|==\d+==ERROR|SUMMARY): |runtime error: ", line):
+            room = 6
+        if room > 0 and line.strip():
+            kept.append(f"  {line}")
+            room -= 1
+    return kept[:60]
+
+
 def verdict(code):
     if code == HUNG:
         return "hung"
@@ -101,7 +115,8 @@ def verdict(code):
 
 
 def run_all(executable, selection, under):
-    bad, passed, left = 0, 0, None
+    passed, left = 0, None
+    failures = []  # lines about them; those of "FAILED CASE: " are counted
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         while True:
@@ -110,22 +125,22 @@ def run_all(executable, selection, under):
             with open(folder / "log", "wb") as log:
                 code = run_once([*under, executable, *selection], journal, log)
             with_names(folder / "log")
-            good = sum(journal.ended.values())
-            failures = len(journal.ended) - good
-            passed, bad = passed + good, bad + failures
-            if journal.open is None:
-                if code != 0 and failures == 0:  # a sanitizer spoke at the end, or nothing was run
-                    say(f"FAILED: the process ended with {code} although no case failed")
-                    bad += 1
-                break
-            bad += 1
-            say(f'FAILED: "{journal.open}" {verdict(code)}')
-            left = [c for c in (left or listed(executable, selection)) if c not in journal.begun]
+            passed += sum(journal.ended.values())
+            wrong = [f"FAILED CASE: {case}" for case, good in journal.ended.items() if not good]
+            if journal.open is not None:
+                wrong.append(f"FAILED CASE: {journal.open} ({verdict(code)})")
+            elif code != 0 and not wrong:  # a sanitizer spoke at the end, or nothing was run
+                wrong.append(f"FAILED CASE: no case failed, but the process {verdict(code)}")
+            if wrong:
+                failures += wrong + excerpts(folder / "log")
+            # A process that ended before its last case, whether or not the case that ended it was noted as failed.
+            left = [c for c in (left or listed(executable, selection)) if c not in journal.begun] if code != 0 and journal.begun else []
             if not left:
                 break
-            say(f"going on with the {len(left)} cases that are left")
+            say(f"{wrong[-1]}; going on with the {len(left)} cases that are left")
             selection = [",".join(re.sub(r'([\\,\[\]"*])', r"\\\1", c) for c in left)]
-    say(f"cases: {passed} passed, {bad} failed")
+    bad = sum(line.startswith("FAILED CASE: ") for line in failures)
+    say("\n".join([*failures, f"cases: {passed} passed, {bad} failed"]))
     return 1 if bad else 0
 
 
@@ -140,10 +155,12 @@ def self_test(executable):
             ("its fibers are named, with where they were spawned and what they wait for",
              r"fiber #\d+ 'the patient one', spawned at \S*unit/watchdog\.cpp:\d+: PARKED, waits: \w.*\(\S+:\d+\)"),
             ("so is the plain thread that waits for them", r"thread \d+: a plain thread, waits: run \("),
-            ("a case that hangs is a failure", r'FAILED: "watched: a fiber waits for ever" hung'),
-            ("a case that dies is a failure", r'FAILED: "watched: dies" ended the process with 5'),
+            ("a case that hangs is a failure", r"^FAILED CASE: watched: a fiber waits for ever \(hung\)"),
+            ("a case that ends the process is a failure", r"^FAILED CASE: watched: dies \(ended the process with 5\)"),
+            ("a case that aborts is a failure, and costs no other", r"^FAILED CASE: watched: aborts"),
             ("a case that fails is a failure", r"1 == 2"),
-            ("one that goes on is not, nor are those before and after, nor one whose child hangs", r"cases: 4 passed, 3 failed$")):
+            ("it is named at the end, with what failed", r'^FAILED CASE: watched: "fails", as cases do\n(  .*\n)*  *CHECK\( 1 == 2 \)'),
+            ("one that goes on is not, nor are those before and after, nor one whose child hangs", r"cases: 4 passed, 4 failed$")):
         good = re.search(pattern, ran.stdout.rstrip(), re.M)
         say(("ok " if good else "FAILED ") + what)
         bad += not good
