@@ -26,6 +26,7 @@
 #include <support/finally.hpp>
 #include <support/findings.hpp>
 #include <support/reports.hpp>
+#include <support/sleeping.hpp>
 #include <support/test.hpp>
 #include <support/whims.hpp>
 
@@ -591,15 +592,17 @@ TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {
     auto ends = make_pair();
     std::int32_t got = 0, closed = 0;
     std::atomic<std::int32_t> late{0};
+    std::atomic<int> number{0};
     char text[8] = {};
     std::thread other([&] {
+      number = test::this_thread_number();
       got = receive(ends[0], text);
       late = receive(ends[0], text, std::chrono::steady_clock::now() + 2ms);
       closed = receive(ends[0], text);
     });
     ramie::run(test::with_workers(2), [&] { (void)send(ends[1], "thread"); });
-    test::until([&] { return late != 0 && ends[0]->in_use(); });
-    ends[0]->close();
+    test::until([&] { return late != 0 && ends[0]->in_use() && test::sleeps(number); });
+    ends[0]->close();  // the thread sleeps: only the close can end that
     other.join();
     CHECK(got == 6);
     CHECK(std::string_view(text, 6) == "thread");

@@ -2,6 +2,7 @@
 // Programs with task handles: where a handle, or whoever tells of a task's end, comes so late that the memory has
 // another task in it.
 #include <memory>
+#include <vector>
 
 #include <ramie/channel.hpp>
 #include <ramie/nursery.hpp>
@@ -42,6 +43,31 @@ void handle_dropped_as_its_nursery_ends() {
   again.join();
   require(b.get().value == 2, "a result was destroyed by a handle on another task");
   outside->join();
+}
+
+// A plain thread lets go of a task just as it ends: each of the two may leave the result to the other. Then whoever uses the
+// block again destroys it.
+void handle_dropped_as_its_task_ends() {
+  static int alive = 0;
+  struct counted {
+    counted() { ++alive; }
+    counted(counted&&) noexcept { ++alive; }
+    ~counted() { --alive; }
+  };
+  alive = 0;
+  {
+    ramie::nursery n;
+    const auto spawn = [&n] { return n.spawn([] { return counted(); }); };
+    std::vector<ramie::task<counted>> more;
+    more.push_back(spawn());
+    auto a = spawn();
+    ramie::platform::thread outside([&a] { a.reset(); });
+    ramie::yield();
+    outside.join();
+    for (int i = 0; i < 4; ++i) more.push_back(spawn());  // until blocks are looked through
+    n.join();
+  }
+  require(alive == 0, "a result was not destroyed");
 }
 
 // The end of a task is told to those who waited for it. A select has, and has gone on by another case; the task is let

@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 // Runs `body` as the root fiber of a runtime.
 class program final : public scenario {
  public:
-  enum class mood : std::uint8_t { calm, chaos, self_advancing, impatient };
+  enum class mood : std::uint8_t { calm, chaos, self_advancing, impatient, many_threads };
   program(void (*body)(), unsigned workers, mood m) : body_(body), workers_(workers), mood_(m) {}
   std::vector<std::function<void()>> threads() override {
     return {[this] { run_it(); }};
@@ -49,11 +49,15 @@ class program final : public scenario {
     o.elastic = false;
     o.root_stack_size = 64 * 1024;
     o.clock = mood_ == mood::self_advancing ? &virtual_ : &clock_;
-    o.max_blocking_threads = 1;
+    o.max_blocking_threads = mood_ == mood::many_threads ? 3 : 1;
     if (mood_ == mood::impatient) o.blocking_idle_time = 0ns;  // threads leave as soon as they are idle
     the_clock = &clock_;
     if (mood_ == mood::chaos) o.chaos = ramie::chaos_mode{7};
-    ramie::run(o, body_);
+    ramie::runtime here(o);
+    here.run(body_);
+    if (mood_ == mood::many_threads) {
+      require(here.stats().blocking.peak == 1, "a second thread was started for a call that the first was free for");
+    }
     ended_ = true;
   }
 
@@ -278,6 +282,11 @@ void blocking_calls() {
   require(a.get() + two == 3, "a result is wrong");
 }
 
+// A thread is free for the next call before the fiber hears that the last one has ended.
+void calls_one_after_the_other() {
+  for (int i = 0; i < 3; ++i) ramie::blocking([] {});
+}
+
 template <bool Detachable>
 void cancel_meets_blocking_call() {
   static ramie::platform::atomic<int> begun{0}, ended{0};
@@ -326,12 +335,14 @@ list all_scenarios() {
       on("race_of_two", race_of_two, 2),
       on("oneshot_meets_drop", oneshot_meets_drop, 2),
       on("handle_dropped_as_its_nursery_ends", handle_dropped_as_its_nursery_ends, 1),
+      on("handle_dropped_as_its_task_ends", handle_dropped_as_its_task_ends, 1),
       on("block_used_again_while_its_end_is_told", block_used_again_while_its_end_is_told, 2, program::mood::calm, 500),
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
       on("waits_until_all_blocked", waits_until_all_blocked, 2),
       on("blocking_calls", blocking_calls, 2),
       on("blocking_calls_of_the_impatient", blocking_calls, 2, program::mood::impatient),
+      on("calls_one_after_the_other", calls_one_after_the_other, 1, program::mood::many_threads),
       on("cancel_meets_blocking_call", cancel_meets_blocking_call<false>, 2),
       on("cancel_meets_detachable_call", cancel_meets_blocking_call<true>, 2, program::mood::impatient),
       on("rendezvous_in_chaos", rendezvous, 2, program::mood::chaos),

@@ -35,6 +35,7 @@ using list = std::vector<entry>;
 
 // Programs of other files, for programs.cpp.
 void handle_dropped_as_its_nursery_ends();
+void handle_dropped_as_its_task_ends();
 void block_used_again_while_its_end_is_told();
 
 }  // namespace explore

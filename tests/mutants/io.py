@@ -12,6 +12,8 @@ MUTANTS = [
     ("asleep is not told before the look for a token", SLEEPER, [
         ("    asleep_.store(true, std::memory_order_relaxed);  // 1\n    platform::full_fence();                          // 2\n    if (!take_token()) sleep_in_bed();",
          "    if (!take_token()) {\n      asleep_.store(true);\n      sleep_in_bed();\n    }")], ["io_sleeper"]),
+    ("a thread that waits for a descriptor does not hear that it is closed", "runtime/src/io/descriptor.cpp",
+     [("(void)!::eventfd_write(fd, 1);", "")], {"cases": ["plain threads use descriptors as fibers do"]}),
     # Pipes of a duplex.
     ("listed at a pipe without a look", PIPE, [("    if (!(this->*waits)()) return false;\n", "    (void)waits;\n")], ["pipe"]),
     ("a read that frees room tells nobody", PIPE, [

@@ -4,6 +4,9 @@ LIVE = "runtime/internal/ramie/runtime/live_count.hpp"
 JOIN, NURSERY, TASKS = "runtime/src/sched/join.cpp", "nursery/src/nursery.cpp", "nursery/src/tasks.cpp"
 
 MUTANTS = [
+    ("a result that the handle and the end of its task left to each other stays", "nursery/src/task_store.cpp", [
+        ("      destroy_result(task);\n      recycle(&task, task.origin);\n    });\n  }\n  if (shelf.free == nullptr)",
+         "      recycle(&task, task.origin);\n    });\n  }\n  if (shelf.free == nullptr)")], ("handle_dropped_as_its_task_ends",)),
     ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
                                     "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
      ["join_and_end"]),

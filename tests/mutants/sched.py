@@ -40,5 +40,8 @@ MUTANTS = [
     ("a thread of the pool is counted on while it leaves", POOL, [
         ("    resign(me);\n    return true;\n", "    return true;\n"),
         ("if (time_is_up(me)) return nullptr;", "if (time_is_up(me)) {\n      std::lock_guard hold(mutex_);\n      resign(me);\n      return nullptr;\n    }")], ("blocking_calls_of_the_impatient",)),
+    ("a caller hears of the end of its call before the thread is free", POOL, [
+        ("  const bool idle = take_or_list(me, next);\n  if (done != nullptr) done->ended.open();\n",
+         "  if (done != nullptr) done->ended.open();\n  const bool idle = take_or_list(me, next);\n")], ("calls_one_after_the_other",)),
     ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], ("blocking_calls_of_the_impatient",)),
 ]

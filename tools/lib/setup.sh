@@ -24,7 +24,7 @@ need() {
 missing_packages() {
   local wanted each
   for wanted in "${missing[@]}"; do
-    for each in ${wanted//|/ }; do apt-cache show "$each" >/dev/null 2>&1 && break; done
+    for each in ${wanted//|/ }; do LC_ALL=C apt-cache policy "$each" 2>/dev/null | grep -q 'Candidate: [^(]' && break; done
     echo "$each"
   done | sort -u | tr '\n' ' '
 }
