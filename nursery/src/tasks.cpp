@@ -273,11 +273,6 @@ std::exception_ptr current_failure() noexcept {
   return current_failure(*look_around().innermost());
 }
 
-// The scope that took the result away is around the caller as well, who was not told of it: it unwinds.
-void result_was_cancelled() {
-  throw look_around().innermost()->ending();
-}
-
 void report_lost_end(const std::exception_ptr& failure) noexcept {
   std::string who;
   try {

@@ -15,6 +15,7 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/gate.hpp>
 
+#include "sched/helper_thread.hpp"
 #include "sched/scheduler.hpp"
 #include "task/extras.hpp"
 
@@ -106,6 +107,10 @@ void must_not_run_on(const scheduler& it) noexcept {
       "the program by std::quick_exit() or std::_Exit().";
   if (it.blocking.runs_caller()) {
     platform::fatal("a runtime is destroyed in a call of blocking() of its own. It would wait for itself. %s", advice);
+  }
+  if (helper_of == &it.watcher || helper_of == &it.deadlines) {
+    platform::fatal("a runtime is destroyed in a callback of its own: a report handler, or that of a stop token. It would "
+                    "wait for itself. %s", advice);
   }
   const worker* const w = this_worker();
   if (w == nullptr || &w->sched != &it) return;

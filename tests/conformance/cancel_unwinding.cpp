@@ -10,7 +10,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -254,6 +256,38 @@ TEST_CASE("a child of a nursery opened in a destructor is not interrupted while 
       n.join();
       found.expect(cleaned == 2);
     });
+  });
+}
+
+// As its owner: else the owner would wait for ever for what a child was to do.
+TEST_CASE("children of a nursery opened in a destructor are not reached by a scope from before",
+          "[conformance][cancel][unwinding]") {
+  until_the_door_opens([](findings& found, gate& door) {
+    std::vector<std::string> said;
+    std::optional<int> answer;
+    const bool in_time = ramie::with_timeout(1s, [&] {
+      while_unwinding([&] {
+        ramie::channel<int> results(0);
+        nursery n;
+        const std::stop_token stop = n.get_stop_token();
+        n.spawn([&] {
+          test::wait_at(door);  // the timeout comes meanwhile
+          nursery inner;
+          inner.spawn([&] { (void)results.send(1); });
+          inner.join();
+        });
+        answer = results.recv();
+        n.spawn([&] { said.emplace_back("a child that starts later"); });
+        n.join();
+        found.expect(!stop.stop_requested());
+      });
+      said.emplace_back("unwound");
+      ramie::yield();
+      said.emplace_back("not reached");
+    });
+    found.expect(!in_time);
+    found.expect(answer == 1);
+    found.expect(said == std::vector<std::string>{"a child that starts later", "unwound"});
   });
 }
 

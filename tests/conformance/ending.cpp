@@ -3,10 +3,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -53,6 +55,20 @@ TEST_CASE("a runtime that is destroyed by one of its own fibers ends the program
   INFO(by_call.errors);
   CHECK(by_call.signal == SIGABRT);
   CHECK(says(by_call, "a runtime is destroyed in a call of blocking()"));
+
+  const auto by_callback = test::in_child([] {
+    not_for_ever();
+    auto rt = std::make_unique<ramie::runtime>(with_workers(1));
+    rt->run([&] {
+      ramie::nursery n;
+      std::stop_callback at_the_end(n.get_stop_token(), [&] { rt.reset(); });
+      n.cancel_after(std::chrono::milliseconds(1));
+      ramie::sleep_for(std::chrono::hours(1));
+    });
+  });
+  INFO(by_callback.errors);
+  CHECK(by_callback.signal == SIGABRT);
+  CHECK(says(by_callback, "a runtime is destroyed in a callback of its own"));
 }
 
 TEST_CASE("std::exit in a fiber of a static runtime ends the program and says what to do",

@@ -394,6 +394,24 @@ TEST_CASE("a cancellation names a thread only if it was one", "[conformance][nur
       by_nobody.push_back(text_in(n));
     }
     {
+      std::stop_source stop;  // asked on the thread that keeps the time
+      nursery others;
+      others.spawn([&] {
+        ramie::with_nursery([&](nursery& timed) {
+          std::stop_callback passed_on(timed.get_stop_token(), [&] { stop.request_stop(); });
+          timed.cancel_after(1ms);
+          ramie::sleep_for(1h);
+        });
+      });
+      nursery n;
+      n.cancel_on(stop.get_token());
+      try {
+        ramie::sleep_for(1h);
+      } catch (const cancelled& c) {
+        by_nobody.push_back(c.describe());
+      }
+    }
+    {
       nursery n;
       std::thread([&] { n.cancel("from there"); }).join();
       by_thread.push_back(text_in(n));

@@ -102,6 +102,10 @@ TEST_CASE("threads that wait in destructors of thread-specific data lose no prox
           (void)::pthread_setspecific(late_key, &late_key);
           wait_once();
         }) == 0);
+  CHECK(lost_by([] {  // its first wait comes after all thread-local objects; leaks of memory are for LeakSanitizer
+          rounds = 0;
+          (void)::pthread_setspecific(late_key, &late_key);
+        }) == 0);
   CHECK(::pthread_key_delete(late_key) == 0);
 }
 

@@ -158,6 +158,33 @@ TEST_CASE("retry never retries a cancellation", "[conformance][time][retry]") {
   });
 }
 
+// The nursery's own cancellation, which has left it: whether the child's failure cut the body short or was thrown by the
+// join makes no difference.
+TEST_CASE("retry takes another scope's cancellation for the failure behind it", "[conformance][time][retry]") {
+  in_virtual_time([](findings& found) {
+    for (const bool cut_short : {false, true}) {
+      int calls = 0;
+      retry_policy p{.attempts = 5, .first_delay = 1s, .spread = jitter::none()};
+      p.retry_on = [&](const std::exception_ptr& failure) {
+        try {
+          std::rethrow_exception(failure);
+        } catch (const std::runtime_error& e) {
+          return std::string(e.what()) == "disk";
+        } catch (...) {
+          return false;
+        }
+      };
+      retry(p, [&] {
+        ramie::nursery n;
+        if (++calls < 3) n.spawn([] { throw std::runtime_error("disk"); });
+        if (cut_short && calls < 3) ramie::sleep_for(1h);
+        n.join();
+      });
+      found.expect(calls == 3);
+    }
+  });
+}
+
 TEST_CASE("jitter is drawn from the seed, within its bounds", "[conformance][time][retry]") {
   in_virtual_time([](findings& found) {
     const auto pauses = [](jitter how, std::uint64_t seed) {

@@ -20,9 +20,8 @@
 #include "scenarios.hpp"
 
 namespace ramie::detail {
-class blocking_pool;
 class proxy_fiber;
-extern constinit thread_local const blocking_pool* serving;
+extern constinit thread_local const void* helper_of;
 extern constinit thread_local proxy_fiber* thread_proxy;
 }  // namespace ramie::detail
 
@@ -316,7 +315,7 @@ list all_scenarios() {
   static const bool once = [] {
     carry(reinterpret_cast<void**>(&ramie_this_desk));
     carry(reinterpret_cast<void**>(&ramie::detail::thread_proxy));
-    carry(const_cast<void**>(reinterpret_cast<const void**>(&ramie::detail::serving)));
+    carry(const_cast<void**>(&ramie::detail::helper_of));
     return true;
   }();
   (void)once;

@@ -6,6 +6,7 @@ GATHER = "nursery/include/ramie/gather.hpp"
 
 TIMEOUT = "a timeout inside a destructor fires while an exception unwinds"
 FROM_BEFORE = "a scope from before waits until its fiber has unwound"
+CHILDREN = "children of a nursery opened in a destructor are not reached by a scope from before"
 FOREIGN = "a fiber that ends by another scope's cancellation has failed"
 LOST = "a failure is lost when the owner throws something else"
 LOSER = "a loser's failure does not replace the winner's value"
@@ -23,6 +24,13 @@ MUTANTS = [
         ("if (s->cancels() && in_flight <= at_its_opening) outermost = s;",
          "if (s->cancels()) outermost = in_flight <= at_its_opening ? s : nullptr;")],
      {"cases": [FROM_BEFORE]}),
+    ("a scope opened in a destructor lets through what is from before", "runtime/internal/ramie/runtime/cancel_scope.hpp", [
+        ("    if (in_flight_ == 0) return false;\n    return parent_->owner_ != owner_ || in_flight_ > parent_->in_flight_;", "    return false;")],
+     {"cases": [CHILDREN]}),
+    ("behind a barrier its owner does not look again", SCOPE, [
+        ("  if (in_flight_ != 0) owner_->seen_epoch.set(~std::uint64_t{0});  // it may", "  // it may")], {"cases": [CHILDREN]}),
+    ("a sweep goes through a scope opened in a destructor", SCOPE, [
+        ("if (child.is_barrier()) continue;", "if (child.role_ == role::shield) continue;")], {"cases": [CHILDREN]}),
     ("a child counts its owner's exceptions", SCOPE, [("s->owner_ == &f ? s->in_flight_ : 0;", "s->in_flight_;")],
      {"cases": ["a child of a nursery opened in a destructor is not interrupted while it unwinds"]}),
     ("a join is cut while unwinding", SCOPE, [
@@ -45,7 +53,7 @@ MUTANTS = [
     ("any cancellation ends a fiber", CANCELLED, [("if (of.explains(c)) return nullptr;", "if (of.explains(c) || c.number() != 0) return nullptr;")],
      {"cases": [FOREIGN, "a failure behind another scope's cancellation is what counts"]}),
     ("a cancellation from above a shield ends a fiber", SCOPE, [
-        ("for (const cancel_scope* s = this; s != nullptr && s->role_ != role::shield; s = s->parent_) {\n    if (s->owns(c))",
+        ("for (const cancel_scope* s = seen(this); s != nullptr; s = s->seen_above()) {\n    if (s->owns(c))",
          "for (const cancel_scope* s = this; s != nullptr; s = s->parent_) {\n    if (s->owns(c))")],
      {"cases": ["a cancellation from outside a shield is a failure inside it"]}),
     ("no cancellation but its home's ends a fiber", SCOPE, [("    if (s->owns(c)) return true;\n", "    return s->owns(c);\n")],

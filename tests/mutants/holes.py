@@ -66,7 +66,7 @@ MUTANTS = [
      {"cases": ["a fiber keeps its scopes wherever it goes on"]}),
     ("a cancellation wakes nobody who waits", SCOPE, [("l = l->next) wake_for_cancel(fiber::of_link(*l));", "l = l->next) (void)l;")],
      {"cases": ["shutdown unwinds every child of every nursery, whether it waits, runs or has not begun"]}),
-    ("a cancellation does not reach inner nurseries", SCOPE, [("if (child.role_ == role::shield) continue;", "if (&child != nullptr) continue;")],
+    ("a cancellation does not reach inner nurseries", SCOPE, [("if (child.is_barrier()) continue;", "if (&child != nullptr) continue;")],
      {"cases": ["shutdown unwinds every child of every nursery, whether it waits, runs or has not begun"]}),
     ("a child begins although it was cancelled", START, [("    if (cancel_scope::effective(f.scope, epoch) != nullptr) {", "    if (false) {")],
      {"cases": ["shutdown unwinds every child of every nursery, whether it waits, runs or has not begun"]}),

@@ -20,6 +20,8 @@ MUTANTS = [
     ("who asks at once goes before the line of a rate limiter", "runtime/src/time/rate_limiter.cpp",
      [("return !front_taken_ && take(n);", "return take(n);")],
      {"cases": ["nobody takes tokens past one who waits for more of them"]}),
+    ("retry gives up at any cancellation", "runtime/include/ramie/retry.hpp",
+     [("if (c.is_own() || last) throw;", "throw;")], {"cases": ["retry takes another scope's cancellation for the failure behind it"]}),
     ("jitter beyond the longest delay", "runtime/src/time/retry.cpp",
      [("  if (spread >= longest) return policy_.longest_delay;  // also what a double can't tell from it\n", "")],
      {"cases": ["jitter is drawn from the seed, within its bounds"]}),

@@ -94,9 +94,9 @@ inline std::span<std::byte> writable(std::string& text) {
 
 // Any bytes, with as many ends of lines among them that there are short lines, empty ones, and lone \r.
 inline std::string random_text(dice& d, std::size_t length) {
-  static constexpr std::string_view letters = "\n\n\r\r\rabc\0xyz";
+  static constexpr char letters[] = "\n\n\r\r\rabc\0xyz";
   std::string text(length, ' ');
-  for (char& c : text) c = d.one_in(3) ? letters[d.below(13)] : static_cast<char>(d.below(256));
+  for (char& c : text) c = d.one_in(3) ? letters[d.below(sizeof letters)] : static_cast<char>(d.below(256));
   return text;
 }
 

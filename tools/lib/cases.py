@@ -137,7 +137,7 @@ def run_all(executable, selection, under):
             left = [c for c in (left or listed(executable, selection)) if c not in journal.begun] if code != 0 and journal.begun else []
             if not left:
                 break
-            say(f"{wrong[-1]}; going on with the {len(left)} cases that are left")
+            say(f"({wrong[-1]}; going on with the {len(left)} cases that are left)")
             selection = [",".join(re.sub(r'([\\,\[\]"*])', r"\\\1", c) for c in left)]
     bad = sum(line.startswith("FAILED CASE: ") for line in failures)
     say("\n".join([*failures, f"cases: {passed} passed, {bad} failed"]))

@@ -58,7 +58,6 @@ namespace ramie::detail {
 [[nodiscard]] std::exception_ptr current_failure() noexcept;
 // Of the calling fiber; nobody gets it.
 void report_lost_end(const std::exception_ptr& failure) noexcept;
-[[noreturn]] void result_was_cancelled();  // throws `cancelled`
 
 // What a call gives, as something that can be kept: void is std::monostate, a reference a std::reference_wrapper.
 template <class F>
@@ -108,13 +107,6 @@ struct outcome_of_each {
   }
 };
 
-// Empty: cancelled from outside, and the join did not throw that because the caller unwinds.
-template <class T>
-T taken_from(std::optional<T>& slot) {
-  if (!slot) result_was_cancelled();
-  return std::move(*slot);
-}
-
 // One child per function, results into slots that outlive them.
 template <class Call, class Slot, class F>
 void gather_one(nursery& n, Call& call, Slot& slot, F& f, source_location site) {
@@ -130,7 +122,7 @@ auto gather(std::index_sequence<I...>, Call call, source_location site, F&... f)
     (Call::abandon(std::get<I>(slots)), ...);
     throw;
   }
-  return std::tuple(taken_from(std::get<I>(slots))...);
+  return std::tuple(std::move(*std::get<I>(slots))...);
 }
 
 template <class Call, class Range>
@@ -150,7 +142,7 @@ auto gather_range(Call call, source_location site, Range& all) {
   }
   std::vector<result> results;
   results.reserve(slots.size());
-  for (auto& slot : slots) results.push_back(taken_from(slot));
+  for (auto& slot : slots) results.push_back(std::move(*slot));
   return results;
 }
 
@@ -179,7 +171,7 @@ struct race_result {
   void enter(nursery& n, F& f, source_location site) {
     n.spawn([this, &n, &f] { run(n, f); }, site);
   }
-  T announce() { return taken_from(first); }
+  T announce() { return std::move(*first); }
 };
 
 // One type if all agree, else a variant of them, each once.

@@ -78,8 +78,9 @@ namespace ramie::inline v0 {
 // unsatisfied(result) is true, it pauses and tries again, until the attempts are used up or policy.retry_on says no:
 // then the last failure is rethrown, or the last result returned.
 //
-// `cancelled` is never retried, nor anything else after a cancellation: it passes through. A cancellation point in the
-// pauses, and as far as f is one. Fibers and plain threads; pauses are by now(). Throws usage_error for a policy that
+// A cancellation of the caller is never retried, nor anything else after it: it passes through. A `cancelled` that is not
+// its own (cancelled::is_own()), as of a nursery in f that a child's failure has cut short, is a failure like any other;
+// retry_on is asked about the failure behind it. A cancellation point in the pauses, and as far as f is one. Fibers and plain threads; pauses are by now(). Throws usage_error for a policy that
 // can't work, before f is called.
 template <class F, class Unsatisfied>
 auto retry(const retry_policy& policy, F&& f, Unsatisfied&& unsatisfied) -> std::invoke_result_t<F&> {
@@ -93,8 +94,9 @@ auto retry(const retry_policy& policy, F&& f, Unsatisfied&& unsatisfied) -> std:
         result value = std::invoke(f);
         if (last || !std::invoke(unsatisfied, std::as_const(value))) return std::forward<result>(value);
       }
-    } catch (const cancelled&) {
-      throw;
+    } catch (const cancelled& c) {
+      if (c.is_own() || last) throw;
+      if (!plan.worth_it(c.cause() != nullptr ? c.cause() : std::current_exception())) throw;
     } catch (...) {
       if (last || !plan.worth_it(std::current_exception())) throw;
     }

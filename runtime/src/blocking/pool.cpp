@@ -6,10 +6,9 @@
 
 #include <ramie/clock.hpp>
 
-namespace ramie::detail {
+#include "../sched/helper_thread.hpp"
 
-// Whose thread this is. Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
-constinit thread_local const blocking_pool* serving = nullptr;
+namespace ramie::detail {
 
 void job_queue::add(blocking_job& job) noexcept {
   job.previous_ = last_;
@@ -91,7 +90,7 @@ bool blocking_pool::take_back(blocking_job& job) noexcept {
 }
 
 void blocking_pool::serve(member& me) noexcept {
-  serving = this;
+  helper_of = this;
   blocking_job* done = nullptr;
   while (blocking_job* const job = next_job(me, done)) done = job->run(*job) ? job : nullptr;
   if (me.left_before == nullptr) return;
@@ -170,7 +169,7 @@ void blocking_pool::stop() noexcept {
 }
 
 bool blocking_pool::runs_caller() const noexcept {
-  return serving == this;
+  return helper_of == this;
 }
 
 blocking_stats blocking_pool::read() const noexcept {

@@ -68,6 +68,7 @@ void cancel_scope::forget_look() noexcept {
   if (!has(looked)) return;
   clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
   holds_.fetch_and(~looked, std::memory_order_relaxed);
+  if (in_flight_ != 0) owner_->seen_epoch.set(~std::uint64_t{0});  // it may have been a barrier: its owner looks again
 }
 
 void cancel_scope::end_early() noexcept {
@@ -85,13 +86,13 @@ void cancel_scope::forget_reason() noexcept {
 
 cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {
   cancel_scope* outermost = nullptr;
-  cancel_scope* s = from;
-  for (; s != nullptr && s->role_ != role::shield; s = s->parent_) {
+  cancel_scope* s = seen(from);
+  for (; s != nullptr; s = s->seen_above()) {
     if (s->clean_at_.load(std::memory_order_acquire) == epoch) break;  // all clean from here up
     if (s->cancels()) outermost = s;
   }
   if (outermost != nullptr) return outermost;
-  for (cancel_scope* c = from; c != s; c = c->parent_) {
+  for (cancel_scope* c = seen(from); c != s; c = c->seen_above()) {
     if (!c->has(looked)) c->holds_.fetch_or(looked, std::memory_order_relaxed);
     c->clean_at_.store(epoch, std::memory_order_release);
   }
@@ -101,7 +102,7 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
 cancel_scope* cancel_scope::deliverable(const fiber& f, const cancel_scope* limit) noexcept {
   const auto in_flight = static_cast<unsigned>(std::uncaught_exceptions());
   cancel_scope* outermost = nullptr;
-  for (cancel_scope* s = f.scope; s != limit && s != nullptr && s->role_ != role::shield; s = s->parent_) {
+  for (cancel_scope* s = seen(f.scope); s != limit && s != nullptr; s = s->seen_above()) {
     const unsigned at_its_opening = s->owner_ == &f ? s->in_flight_ : 0;
     if (s->cancels() && in_flight <= at_its_opening) outermost = s;
   }
@@ -109,7 +110,7 @@ cancel_scope* cancel_scope::deliverable(const fiber& f, const cancel_scope* limi
 }
 
 bool cancel_scope::explains(const cancelled& c) const noexcept {
-  for (const cancel_scope* s = this; s != nullptr && s->role_ != role::shield; s = s->parent_) {
+  for (const cancel_scope* s = seen(this); s != nullptr; s = s->seen_above()) {
     if (s->owns(c)) return true;
   }
   return false;
@@ -169,7 +170,7 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
       for (scope_link* l = s->fibers_.first(); l != s->fibers_.end(); l = l->next) wake_for_cancel(fiber::of_link(*l));
       for (scope_link* l = s->scopes_.first(); l != s->scopes_.end(); l = l->next) {
         auto& child = static_cast<cancel_scope&>(*l);
-        if (child.role_ == role::shield) continue;
+        if (child.is_barrier()) continue;
         child.pin();
         child.sweep_next_ = more;
         more = &child;
@@ -262,7 +263,7 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
 
 cancelled cancel_scope::ending() const noexcept {
   const cancel_scope* outermost = nullptr;
-  for (const cancel_scope* s = this; s != nullptr && s->role_ != role::shield; s = s->parent_) {
+  for (const cancel_scope* s = seen(this); s != nullptr; s = s->seen_above()) {
     if (s->cancel_requested()) outermost = s;
   }
   if (outermost != nullptr) return outermost->make_exception(this);

@@ -9,6 +9,7 @@
 #include <ramie/runtime/report.hpp>
 
 #include "../task/extras.hpp"
+#include "helper_thread.hpp"
 #include "scheduler.hpp"
 
 namespace ramie::detail {
@@ -40,6 +41,7 @@ void monitor::stop() noexcept {
 }
 
 void monitor::run() noexcept {
+  helper_of = this;
   unsigned quiet_ticks = 0;
   while (!stopping_.load(std::memory_order_acquire)) {
     wait_for_tick();

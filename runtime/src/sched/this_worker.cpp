@@ -3,11 +3,14 @@
 // fibers for threads, must not watch it.
 #include <ramie/platform/annotate.hpp>
 
+#include "helper_thread.hpp"
 #include "worker.hpp"
 
 constinit thread_local ramie::detail::worker_desk* ramie_this_desk = nullptr;
 
 namespace ramie::detail {
+
+constinit thread_local const void* helper_of = nullptr;
 
 #if !defined(__x86_64__) || !defined(__linux__)
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker_desk* this_desk() noexcept {

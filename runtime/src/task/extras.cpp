@@ -9,6 +9,7 @@
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/this_fiber.hpp>
 
+#include "../sched/helper_thread.hpp"
 #include "frame.hpp"
 
 namespace ramie::detail {
@@ -131,7 +132,8 @@ void sign(cancel_reason& reason, const fiber& by) noexcept {
 void sign_as_caller(cancel_reason& reason) noexcept {
   const whereabouts at = look_around();
   if (at.self != nullptr) return sign(reason, *at.self);
-  if (at.desk == nullptr) reason.origin = cancel_origin::thread;  // else the scheduler's own code
+  // Else the scheduler's own code, or a callback on a thread of the runtime: on behalf of whom is not known.
+  if (at.desk == nullptr && helper_of == nullptr) reason.origin = cancel_origin::thread;
 }
 
 std::uint64_t next_local_key() noexcept {

@@ -10,6 +10,7 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/timeout.hpp>
 
+#include "../sched/helper_thread.hpp"
 #include "../sched/scheduler.hpp"
 
 namespace ramie::detail {
@@ -258,6 +259,7 @@ platform::time_point timekeeper::watch() noexcept {
 }
 
 void timekeeper::run() noexcept {
+  helper_of = this;
   platform::wake_on_time();
   while (!stopping_.load(std::memory_order_acquire)) {
     if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();

@@ -16,6 +16,7 @@
 // Rejected: giving the proxy back in the destructor of a thread_local object alone. Objects that the thread made before
 // its first wait are destroyed after that one; if one of them waited, it took a proxy that nobody gave back.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <system_error>
@@ -97,8 +98,8 @@ void give_back_proxy(void*) noexcept {
   proxy_pool::only().give(*proxy);
 }
 
-// Values of a thread end with its thread_local objects, those of the main thread when the program exits: its keys have
-// no destructors then.
+// Values of the main thread end with its thread_local objects when the program exits: its keys have no destructors then.
+// Not those of other threads: to register this in a destructor of thread-specific data, which come later, leaks memory.
 struct end_of_values {
   ~end_of_values() {
     if (thread_proxy != nullptr) drop_extras(thread_proxy->own_record);
@@ -109,7 +110,7 @@ thread_local end_of_values values_end_here;
 proxy_fiber& my_proxy() {
   if (thread_proxy == nullptr) {
     thread_proxy = proxy_pool::only().take();
-    (void)&values_end_here;  // from here on
+    if (::gettid() == ::getpid()) (void)&values_end_here;  // from here on
   }
   return *thread_proxy;
 }

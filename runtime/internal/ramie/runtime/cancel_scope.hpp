@@ -11,6 +11,8 @@
 // its owner were in flight when it was opened, and is delivered only while there are not more. A scope opened inside
 // the destructor cancels what is inside it; one from before waits, as behind a shield, until the unwinding has ended.
 // For scopes of other fibers, which are around all of its own code, that number is 0.
+// A scope opened in such a destructor is therefore a barrier like a shield, for the children of a nursery as for its owner:
+// else a cancellation from before would end the children, and an owner that waits for one of them would wait for ever.
 //
 // A scope is known by its address to those who are inside it. Exceptions outlive it: they bear the number that it gets
 // when it is cancelled, and that no other cancellation in the process ever has.
@@ -172,7 +174,7 @@ class cancel_scope : private scope_link {
 
   // Whether `c` was thrown because this scope was cancelled. Open, or not yet opened again.
   [[nodiscard]] bool owns(const cancelled& c) const noexcept { return cancel_requested() && c.number() == number_; }
-  // The same for this scope and those around it, below the nearest shield.
+  // The same for this scope and those around it, below the nearest barrier.
   [[nodiscard]] bool explains(const cancelled& c) const noexcept;
 
   // The outermost cancelled scope that `from` can see, or null. `epoch` was read before the call.
@@ -200,6 +202,18 @@ class cancel_scope : private scope_link {
 
  private:
   friend class scope_list;
+  // Whether what is inside can't see what is above. A shield is not inside of itself.
+  [[nodiscard]] bool is_barrier() const noexcept { return role_ == role::shield || opened_while_unwinding(); }
+  [[nodiscard]] bool opened_while_unwinding() const noexcept {
+    if (in_flight_ == 0) return false;
+    return parent_->owner_ != owner_ || in_flight_ > parent_->in_flight_;
+  }
+  // The scopes that a fiber can see whose innermost one is `s`: seen(s), then seen_above() of each, until null.
+  template <class Scope>
+  [[nodiscard]] static Scope* seen(Scope* s) noexcept {
+    return s != nullptr && s->role_ != role::shield ? s : nullptr;
+  }
+  [[nodiscard]] cancel_scope* seen_above() const noexcept { return opened_while_unwinding() ? nullptr : seen(parent_); }
   [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
   [[nodiscard]] bool has(std::uint32_t mark) const noexcept {
