@@ -241,16 +241,19 @@ TEST_CASE("join rethrows the first of several failures", "[conformance][nursery]
       constexpr std::array order{2u, 0u, 3u, 1u};
       std::array<gate, 4> doors;
       std::array<ramie::task<void>, 4> tasks;
+      std::atomic<int> begun{0};
       nursery n;
       for (std::size_t i = 0; i < 4; ++i) {
-        tasks[i] = n.spawn([&doors, i] {
+        tasks[i] = n.spawn([&doors, &begun, i] {
           const ramie::shield to_the_end;
+          ++begun;
           test::wait_at(doors[i]);
           throw std::runtime_error(std::to_string(i));
         });
       }
       {
         const ramie::shield not_by_the_first;
+        while (begun != 4) ramie::yield();  // one that has not begun when the first fails would never begin
         for (const auto i : order) {
           doors[i].open();
           tasks[i].wait();
