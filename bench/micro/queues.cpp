@@ -78,6 +78,7 @@ void slots(micro::Bench& bench, crew& c) {
 
 void injection(micro::Bench& bench, crew& c) {
   injection_queue<fiber> queue;
+  queue.reserve(many);
   fiber* out[many];
   bench.run("injection queue: put, take", [&] {
     queue.put(c.all[0]);
