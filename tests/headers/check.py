@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from mistakes import BEFORE, IN_A_FUNCTION, MISTAKES, NO_MISTAKE
+from mistakes import BEFORE, IN_A_FUNCTION, MISTAKES, MOST_ERRORS, NO_MISTAKE
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 STRICT = ["-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", "c++", "-"]
@@ -72,6 +72,7 @@ def check_mistakes(pool, public, compilers):
         run = lambda t: subprocess.run(command(t), input=IN_A_FUNCTION % t[2], text=True, capture_output=True)
         for (compiler, name, _, sentence), result in zip(tries, pool.map(run, tries)):
             told = sentence in first_error(result.stderr) and (result.returncode == 0) == (sentence == "no error")
+            told &= result.stderr.count(" error: ") <= MOST_ERRORS
             good &= report(told, f"{compiler}: {name}", result.stderr[:1500])
     return good
 

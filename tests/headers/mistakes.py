@@ -30,6 +30,7 @@ NOT_CALLABLE = "ramie: spawn(f, args...) calls f(args...) once"
 NOT_COPIED = "ramie: spawn moves or copies f and its arguments into the child."
 BY_VALUE = "ramie: moving an element of this type may throw"
 
+MOST_ERRORS = 8  # after a mistake: the sentence must not drown in what follows from it
 MISTAKES = [
     ("channel<void>", "ramie::channel<void> v(1);", NO_VOID),
     ("an empty channel<void>", "ramie::channel<void> v;", NO_VOID),
@@ -37,6 +38,7 @@ MISTAKES = [
     ("channel<const T>", "ramie::channel<const int> v(1);", NOT_CONST),
     ("channel<T[]>", "ramie::channel<int[4]> v(1);", NOT_CONST),
     ("make_channel<void>", "auto ends = ramie::make_channel<void>(1);", NO_VOID),
+    ("the ends of make_channel<void>", "auto [tx, rx] = ramie::make_channel<void>(1);", NO_VOID),
     ("make_channel<T&>", "auto ends = ramie::make_channel<int&>(1);", NO_REFERENCE),
     ("make_oneshot<void>", "auto ends = ramie::make_oneshot<void>();", NO_VOID),
     ("make_oneshot<T&>", "auto ends = ramie::make_oneshot<int&>();", NO_REFERENCE),
@@ -79,6 +81,8 @@ MISTAKES = [
     ("on_recv by auto of what may throw", "ramie::channel<may_throw> m(1); ramie::select(ramie::on_recv(m, [](auto) {}));", BY_VALUE),
     ("on_recv by value, mutable and noexcept", "ramie::channel<may_throw> m(1); ramie::select(ramie::on_recv(m, [](std::optional<may_throw>) mutable noexcept {}));", BY_VALUE),
     ("on_recv by a function of what may throw", "ramie::channel<may_throw> m(1); void (*f)(std::optional<may_throw>) = nullptr; ramie::select(ramie::on_recv(m, f));", BY_VALUE),
+    ("on_recv by value of what may throw, of lvalues only",
+     "struct h { void operator()(std::optional<may_throw>) & {} }; ramie::channel<may_throw> m(1); ramie::select(ramie::on_recv(m, h{}));", BY_VALUE),
     ("a selector's on_recv by value of what may throw", "ramie::channel<may_throw> m(1); ramie::selector s; s.on_recv(m, [](std::optional<may_throw>) {});", BY_VALUE),
 ]
 

@@ -336,8 +336,12 @@ requires(!::ramie::detail::is_value<T>) struct channel_ends<T> : ::ramie::detail
 // A channel by its ends: auto [tx, rx] = make_channel<T>(16). Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] channel_ends<T> make_channel(std::size_t capacity) {
-  ::ramie::detail::channel_ref core(make_channel_core(::ramie::detail::element_ops_of<T>, capacity));
-  return {sender<T>(core), receiver<T>(core)};
+  if constexpr (::ramie::detail::is_value<T>) {
+    ::ramie::detail::channel_ref core(make_channel_core(::ramie::detail::element_ops_of<T>, capacity));
+    return {sender<T>(core), receiver<T>(core)};
+  } else {
+    return {};  // channel_ends<T> has said why not
+  }
 }
 
 }  // namespace ramie::inline v0

@@ -208,15 +208,19 @@ requires(!::ramie::detail::is_value<T>) struct oneshot_ends<T> : ::ramie::detail
 // auto [tx, rx] = make_oneshot<T>(). One allocation. Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] oneshot_ends<T> make_oneshot() {
-  static_assert(std::is_move_constructible_v<T>,
-                "ramie: a oneshot moves its value, and this type can be neither moved nor copied. Send a std::unique_ptr "
-                "to it.");
-  static_assert(std::is_nothrow_destructible_v<T>, "ramie: the destructor of a value must not throw.");
-  static_assert(std::is_nothrow_move_constructible_v<T> || std::is_move_assignable_v<T>,
-                "ramie: a value that comes too late must be able to go back. Declare its move constructor noexcept, or give "
-                "it a move assignment.");
-  auto* const block = new ::ramie::detail::oneshot_block<T>;
-  return {oneshot_sender<T>(block), oneshot_receiver<T>(block)};
+  if constexpr (!::ramie::detail::is_value<T>) {
+    return {};  // oneshot_ends<T> has said why not
+  } else {
+    static_assert(std::is_move_constructible_v<T>,
+                  "ramie: a oneshot moves its value, and this type can be neither moved nor copied. Send a "
+                  "std::unique_ptr to it.");
+    static_assert(std::is_nothrow_destructible_v<T>, "ramie: the destructor of a value must not throw.");
+    static_assert(std::is_nothrow_move_constructible_v<T> || std::is_move_assignable_v<T>,
+                  "ramie: a value that comes too late must be able to go back. Declare its move constructor noexcept, or "
+                  "give it a move assignment.");
+    auto* const block = new ::ramie::detail::oneshot_block<T>;
+    return {oneshot_sender<T>(block), oneshot_receiver<T>(block)};
+  }
 }
 
 }  // namespace ramie::inline v0

@@ -56,11 +56,15 @@ template <class R, class C, class A>
 std::type_identity<A> parameter_of(R (C::*)(A));
 template <class R, class C, class A>
 std::type_identity<A> parameter_of(R (C::*)(A) const);
+template <class R, class C, class A>
+std::type_identity<A> parameter_of(R (C::*)(A) &);
+template <class R, class C, class A>
+std::type_identity<A> parameter_of(R (C::*)(A) const&);
 
 template <class Parameter>
 concept a_copy = !std::is_reference_v<typename Parameter::type>;
 // Whether a call F(A&&) is known to make a parameter by value from the argument: of a function, of an object with one
-// operator(), also a generic one. What is overloaded is not looked into.
+// operator(), also a generic one. What is overloaded, or has default arguments, is not looked into.
 template <class F, class A>
 concept takes_by_value = requires(F* f) {
   { ::ramie::detail::parameter_of(*f) } -> a_copy;
