@@ -5,6 +5,7 @@
 
 #include <ramie/error.hpp>
 #include <ramie/platform/fence.hpp>
+#include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
@@ -212,7 +213,8 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
 }
 
 void await_task(const task_handle& handle) {
-  const whereabouts at = look_around();
+  whereabouts at = look_around();
+  keep_to_budget(at);
   const visit here(*handle.home, handle.life, at);
   if (has_finished(*handle.record)) return;
   static const wait_reason why{"task"};

@@ -18,7 +18,8 @@ const char* sentence_for(report_kind kind) noexcept {
     case report_kind::lost_failure: return "ramie: a failure that nobody could receive: %s: %s\n";
     case report_kind::swallowed_cancellation: return "ramie: %s swallowed its cancellation and waits again (%s).\n";
     case report_kind::stalled_worker:
-      return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then.\n";
+      return "ramie: %s has held its worker %s. Call what blocks by blocking(), or yield() now and then; instead of a "
+             "static whose initialiser waits use a once_cell.\n";
     case report_kind::io_fallback: return "ramie: input and output by %s: %s.\n";
     case report_kind::lost_output: return "ramie: the buffered_writer made at %s was destroyed with %s not flushed.\n";
   }

@@ -324,6 +324,23 @@ TEST_CASE("a nursery at every level", "[conformance][nursery][join]") {
   CHECK(result == 55);
 }
 
+TEST_CASE("asking for a task that has ended in a loop lets others have their turn", "[conformance][nursery][join]") {
+  auto o = with_workers(1);
+  o.elastic = false;
+  constexpr int many = 10'000;
+  int rounds = 0;
+  ramie::run(o, [&] {
+    bool had_its_turn = false;
+    nursery n;
+    auto ended = n.spawn([] {});
+    ended.wait();
+    n.spawn([&] { had_its_turn = true; });
+    for (; !had_its_turn && rounds < many; ++rounds) ended.wait();
+    n.join();
+  });
+  CHECK(rounds < many);
+}
+
 // Nobody else could run the other fiber: if no join gave way, all rounds would pass before it has its turn.
 TEST_CASE("joining empty nurseries in a loop lets others have their turn", "[conformance][nursery][join]") {
   void (*const ways[])() = {

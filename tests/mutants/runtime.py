@@ -68,6 +68,10 @@ MUTANTS = [
      [("  whereabouts at = look_around();\n  keep_to_budget(at);\n  join_from_within", "  join_from_within")], {"cases": [EMPTY]}),
     ("an empty nursery without a join costs no budget", NURSERY,
      [("  } else {\n    keep_to_budget(at);\n  }\n", "  }\n")], {"cases": [EMPTY]}),
+    ("asking for a task that has ended costs no budget", "nursery/src/tasks.cpp",
+     [("void await_task(const task_handle& handle) {\n  whereabouts at = look_around();\n  keep_to_budget(at);\n",
+       "void await_task(const task_handle& handle) {\n  whereabouts at = look_around();\n")],
+     {"cases": ["asking for a task that has ended in a loop lets others have their turn"]}),
     # Guards.
     ("a guard is believed in without a look", STACKS,
      [("guard_by_madvise(probe) && is_guarded(probe)", "guard_by_madvise(probe)")],
