@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <ramie/platform/faults.hpp>
 #include <ramie/ramie.hpp>
 #include <ramie/runtime/io.hpp>
 #include <ramie/testing.hpp>
@@ -610,6 +611,28 @@ TEST_CASE("plain threads use descriptors as fibers do", "[conformance][io]") {
     CHECK(closed == -EBADF);
   }
   CHECK(test::open_descriptors() == before);
+}
+
+// IO14, IO16. By a whim the first attempt is in vain. When the thread tries again its time is up, but it is there.
+TEST_CASE("what a plain thread finds when it looks again counts, though its time is up", "[conformance][io]") {
+  namespace faults = ramie::platform::faults;
+  const test::finally as_before(
+      [kinds = faults::whims.load(), steps = faults::whim_steps.load()] { faults::plan_whims(kinds, steps); });
+  faults::plan_whims(0, 0);
+  auto ends = make_pair();
+  REQUIRE(send(ends[1], "x") == 1);
+  std::uint64_t seed = 0;
+  const auto only_the_first = [&] {
+    faults::plan_whims(0, seed);
+    return faults::draw(3) == 0 && faults::draw(3) != 0;  // as befalls does
+  };
+  while (!only_the_first()) ++seed;
+  faults::plan_whims(1u << static_cast<unsigned>(ramie::platform::io_whim::again), seed);
+  char text[8] = {};
+  CHECK(receive(ends[0], text, std::chrono::steady_clock::now() - 1s) == 1);
+  CHECK(text[0] == 'x');
+  faults::plan_whims(0, 0);
+  CHECK(receive(ends[0], text, std::chrono::steady_clock::now() - 1s) == -ETIMEDOUT);
 }
 
 }  // namespace conformance_io_descriptors

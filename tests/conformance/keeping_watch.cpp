@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
-// Who looks at the time, at the queues and at the others, by hand: without threads, so that who does not look shows. U5,
-// U7, E4, Q12, Q14.
+// Who looks at the time, at the queues and at the others, by hand: without threads, so that who does not look shows. U5
+// to U7, E4, E9, I8, Q12, Q14, IO19.
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <set>
 #include <vector>
 
 #include <ramie/platform/clock.hpp>
+#include <ramie/platform/faults.hpp>
 #include <ramie/ramie.hpp>
 #include <support/finally.hpp>
 #include <support/still_scheduler.hpp>
@@ -47,6 +53,145 @@ TEST_CASE("a worker that begins to run and leaves something queued tells the mon
     for (std::size_t i = 0; i < 2; ++i) {
       while (s.w(i).ring.pop_old() != nullptr) {
       }
+    }
+  }
+}
+
+// E4, IO19: what it looks at when it ticks, and once more before it sleeps.
+TEST_CASE("the monitor watches while somebody runs fibers with something queued, or with operations under way",
+          "[conformance][elastic]") {
+  still_scheduler s;
+  worker& w = s.w();
+  const auto watches = [&](worker_state state) {
+    w.state.store(state);
+    w.count.polls.add(1);  // it gets on: no report of it is owed
+    return s.sched().watcher.tick();
+  };
+  const auto only_while_active = [&] {
+    CHECK(watches(worker_state::active));
+    CHECK_FALSE(watches(worker_state::idle_spin));
+  };
+  w.count.spawned.set(10);
+  CHECK_FALSE(watches(worker_state::active));
+  SECTION("the ring") {
+    s.push(s.fibers[0]);
+    only_while_active();
+    (void)w.ring.pop_old();
+  }
+  SECTION("the injection queue") {
+    s.sched().injection.put(&s.fibers[0]);
+    only_while_active();
+  }
+  SECTION("the slot, which thieves do not see") {
+    (void)w.newest.put(&s.fibers[0]);
+    REQUIRE_FALSE(s.sched().work_visible());
+    only_while_active();
+    (void)w.newest.take();
+  }
+  SECTION("operations") {
+    int ends[2];
+    REQUIRE(::pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    const test::finally closed([&] {
+      for (const int end : ends) ::close(end);
+    });
+    io_setup how(ramie::io_choice::poll);
+    w.io.open(how);
+    CHECK_FALSE(watches(worker_state::active));
+    ramie::platform::io_operation op;
+    op.code = ramie::platform::io_code::ready;
+    op.fd = ends[0];
+    op.flags = POLLIN;
+    w.io.backend()->submit(op);
+    only_while_active();
+    w.io.backend()->cancel(op);
+    ramie::platform::io_operation* done[1];
+    test::until([&] { return w.io.backend()->poll(done) == 1; });
+  }
+  CHECK_FALSE(watches(worker_state::draining));
+}
+
+// E9, I4: a thread outside has queued something and woken nobody, because somebody searched, who retires now.
+TEST_CASE("a searching worker that retires looks once more for those who relied on it", "[conformance][elastic]") {
+  for (const bool queued : {false, true}) {
+    still_scheduler s(2);
+    s.w(0).state.store(worker_state::sleep);
+    s.sched().idle.announce_sleep(0, true);
+    s.w(1).searching.set(true);
+    REQUIRE(s.sched().idle.look().searching() == 1);
+    if (queued) s.sched().injection.put(&s.fibers[0]);
+    s.sched().drain(s.w(1));
+    CHECK(s.sched().idle.look().parked() == (queued ? 0 : 1));
+    CHECK(s.w(0).parker.park_until(time_point::min()) == queued);  // it has a token
+  }
+}
+
+// Of the worker, and it has come, though nobody has looked yet: whoever does rings it. Nobody waits for it.
+class past_deadline {
+ public:
+  explicit past_deadline(still_scheduler& s) : keeper_(s.sched().deadlines), entry_(now() - 1ms) {
+    as(&s.w(), [&] { keeper_.set(entry_, {}, entry_.when - 1ms); });
+  }
+  ~past_deadline() { keeper_.remove(entry_); }
+  past_deadline(const past_deadline&) = delete;
+  past_deadline& operator=(const past_deadline&) = delete;
+  [[nodiscard]] bool rang() const { return entry_.rang.load(); }
+
+ private:
+  timekeeper& keeper_;
+  wake_up entry_;
+};
+
+// U6: beside fibers that yield for ever nobody ever sleeps, or comes back to the worker's loop.
+TEST_CASE("a worker that runs fibers looks at the time at its polls", "[conformance][time]") {
+  still_scheduler s;
+  const auto poll = [&](std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) {
+      s.push(s.fibers[0]);
+      CHECK(s.sched().next_local(s.w()) == &s.fibers[0]);
+    }
+  };
+  const auto turn = s.w().tempo.interval();
+  SECTION("when the injection queue has its turn") {
+    const past_deadline d(s);
+    poll(turn - 1);
+    CHECK_FALSE(d.rang());
+    poll(1);
+    CHECK(d.rang());
+  }
+  SECTION("at the end of a tick") {
+    REQUIRE(budget_per_tick % turn != 0);  // or it would be both
+    poll(budget_per_tick - 1);
+    const past_deadline d(s);
+    poll(1);
+    CHECK(d.rang());
+  }
+  SECTION("at the end of a tick in vain") {
+    for (std::uint32_t i = 1; i < budget_per_tick; ++i) CHECK(s.sched().next_local(s.w()) == nullptr);
+    const past_deadline d(s);
+    CHECK(s.sched().next_local(s.w()) == nullptr);
+    CHECK(d.rang());
+  }
+  SECTION("no more often than every 250 us") {
+    poll(budget_per_tick - 1);
+    const past_deadline d(s);
+    poll(1);
+    CHECK(d.rang());
+    CHECK(s.w().next_time_look.get() == s.w().tempo.tick_started() + time_look_interval);  // it was read once for both
+    s.w().next_time_look.set(timekeeper::never);
+    const past_deadline later(s);
+    poll(budget_per_tick);
+    CHECK_FALSE(later.rang());
+  }
+  SECTION("again at the next occasion, if more is due than the ring takes") {
+    poll(budget_per_tick - 1);
+    std::list<past_deadline> all;
+    for (std::uint32_t i = 0; i < 2 * overflow_batch + 1; ++i) all.emplace_back(s);
+    for (const std::uint32_t rang : {overflow_batch, 2 * overflow_batch, 2 * overflow_batch + 1}) {
+      poll(1);
+      CHECK(std::ranges::count_if(all, [](const auto& d) { return d.rang(); }) == rang);
+      const auto then = s.w().tempo.tick_started();
+      CHECK(s.w().next_time_look.get() == (rang < all.size() ? then : then + time_look_interval));
+      s.w().tempo.restart(s.w().count.polls.get() + 1 - budget_per_tick, {});  // the next poll ends a tick
     }
   }
 }
@@ -97,6 +242,17 @@ TEST_CASE("a removed deadline leaves the others in force", "[conformance][time]"
   CHECK(keeper.earliest() == timekeeper::never);
 }
 
+// A fiber that waits: who wakes it.
+waker wait_as(still_scheduler& s, fiber& f) {
+  f.home = &s.sched().root_scope;
+  f.word.runnable_to_running();
+  const auto ticket = f.wait_ticket.load() + 1;
+  f.wait_ticket.store(ticket);
+  f.word.running_to_parking(static_cast<std::uint16_t>(ticket));
+  (void)f.word.commit_park();
+  return waker(&f, ticket);
+}
+
 // U7: the only worker, which nobody else wakes, since there is no keeper. It sleeps once for each deadline, not at all if
 // that has come before it gets so far, and then runs who waited for it.
 TEST_CASE("a sleeper on duty carries out what it has slept for, at once", "[conformance][time]") {
@@ -104,19 +260,14 @@ TEST_CASE("a sleeper on duty carries out what it has slept for, at once", "[conf
   timekeeper& keeper = s.sched().deadlines;
   s.sched().live.store(1);
   fiber& f = s.fibers[0];
-  f.home = &s.sched().root_scope;
   std::uint64_t most = 0;
   bool in_time = true;
   as(&s.w(), [&] {
     for (int i = 0; i < 50; ++i) {
-      f.word.runnable_to_running();
-      const auto ticket = f.wait_ticket.load() + 1;
-      f.wait_ticket.store(ticket);
-      f.word.running_to_parking(static_cast<std::uint16_t>(ticket));
-      (void)f.word.commit_park();
+      const waker who = wait_as(s, f);
       wake_up entry(now() + 100us);
       const auto slept = s.w().count.times_parked.get();
-      keeper.set(entry, waker(&f, ticket), now());
+      keeper.set(entry, who, now());
       in_time = in_time && s.sched().worker_next(s.w()) == &f && now() >= entry.when;
       most = std::max(most, s.w().count.times_parked.get() - slept);
       s.w().searching.set(true);
@@ -124,6 +275,31 @@ TEST_CASE("a sleeper on duty carries out what it has slept for, at once", "[conf
   });
   CHECK(in_time);
   CHECK(most == 1);
+}
+
+// U7, I8. A deadline has come since the worker last looked, and it does not know: neither its nap nor its sleep lasts.
+TEST_CASE("a worker that naps after crumbs gets up for a deadline", "[conformance][time]") {
+  namespace faults = ramie::platform::faults;
+  static thread_local int slept;  // in the kernel: this thread, not whoever else runs
+  slept = 0;
+  const test::finally untold([] { faults::told = nullptr; });
+  faults::told = [](ramie::platform::fault at) noexcept { slept += at == ramie::platform::fault::sleep; };
+  still_scheduler s;
+  s.sched().live.store(1);
+  as(&s.w(), [&] {
+    for (int i = 0; i < 10; ++i) {
+      auto& appetite = s.w().appetite;
+      for (auto nap = shortest_nap; nap < longest_nap; nap = appetite.judge()) appetite.called();
+      appetite.called();  // in vain once more
+      const waker who = wait_as(s, s.fibers[0]);
+      wake_up entry(now() - 1ms);
+      s.sched().deadlines.set(entry, who, entry.when - 1ms);
+      s.w().next_time_look.set(timekeeper::never);
+      CHECK(s.sched().worker_next(s.w()) == &s.fibers[0]);
+    }
+  });
+  CHECK(s.w().count.naps.get() == 10);
+  CHECK(slept == 0);
 }
 
 // U5

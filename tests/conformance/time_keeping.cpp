@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Deadlines by the machine's clock: who looks at the time, whoever runs or sleeps. How late they are is for benchmarks;
-// here they must come at all, not early, and once. A deadline that nobody keeps hangs its test.
+// Deadlines by the machine's clock, whoever runs or sleeps: here they must come at all, not early, and once. One that
+// not even the keeper keeps hangs its test. That they are not late is shown where no machine can be slow: who looks,
+// and when, in keeping_watch.cpp; by the model's clock in ../explore/keepers.cpp. The rest is for benchmarks.
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -11,6 +11,7 @@
 #include <ramie/runtime.hpp>
 #include <ramie/this_fiber.hpp>
 #include <ramie/time.hpp>
+#include <ramie/timeout.hpp>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/clock.hpp>
@@ -42,8 +43,9 @@ void require_in_time(time_point due, std::chrono::nanoseconds tolerance) {
 class signal_flag {
  public:
   void raise() { raised_.store(true); }
+  [[nodiscard]] bool is_raised() const { return raised_.load(); }
   void spin() {
-    while (!raised_.load()) ramie::platform::yield_thread();
+    while (!is_raised()) ramie::platform::yield_thread();
   }
 
  private:
@@ -162,16 +164,47 @@ void sleeper_behind_a_hog() {
   n.join();
 }
 
-// Two deadlines of plain threads, the later of which the keeper may know first: it sleeps until the earlier one.
+// Two fibers keep the only worker busy, which never comes to its loop, while a third sleeps: longer than it takes until
+// the worker looks at the time for the first time, so that it has to look again. U6.
+void sleeper_beside_the_busy() {
+  signal_flag woken;
+  ramie::nursery n;
+  for (int i = 0; i < 2; ++i) {
+    n.spawn([&woken] {
+      while (!woken.is_raised()) ramie::yield();
+    });
+  }
+  n.spawn([&woken] {
+    const auto due = model_time() + 1ms;
+    ramie::sleep_until(due);
+    require_in_time(due, 2ms);
+    woken.raise();
+  });
+  n.join();
+}
+
+// The worker on duty finds that a scope's time has come, and leaves the rest to the keeper, which has to be told. U8.
+void timeouts_in_time() {
+  for (const auto length : {std::chrono::nanoseconds(15ms), std::chrono::nanoseconds(3ms)}) {
+    const auto due = model_time() + length;
+    require(!ramie::with_timeout(length, [] { ramie::sleep_for(1h); }), "a timeout that did not come");
+    require_in_time(due, keeper_patience / 2);
+  }
+}
+
+// Two deadlines of plain threads, the later of which the keeper may know first: it sleeps until the earlier one,
+// however little earlier that is. With these it has no patience. U8.
 class keeper_falls_asleep final : public scenario {
  public:
+  keeper_falls_asleep(std::chrono::nanoseconds later, std::chrono::nanoseconds earlier)
+      : later_(later), earlier_(earlier) {}
   std::vector<std::function<void()>> threads() override {
     return {[this] {
-              wait_until(time_point(2h));
+              wait_until(later_);
               left_.fetch_sub(1);
             },
             [this] {
-              wait_until(time_point(1h));
+              wait_until(earlier_);
               left_.fetch_sub(1);
             },
             [this] {
@@ -199,9 +232,10 @@ class keeper_falls_asleep final : public scenario {
     timer t(*keeper_, when);
     waiter node;
     (void)fiber_wait(t, node, for_its_time);
-    require_in_time(when, keeper_patience);
+    require_in_time(when, keeper_patience / 4);
   }
 
+  const time_point later_, earlier_;
   timekeeper* const keeper_ = new timekeeper(nullptr, 1);
   model_atomic<int> left_{2};
 };
@@ -220,7 +254,11 @@ list keeper_scenarios() {
       on("sleepers_in_time_of_two_workers", sleepers_in_time, 2, false),
       on("sleeper_of_a_retired_worker", sleeper_of_a_retired_worker, 1, true),
       on("sleeper_behind_a_hog", sleeper_behind_a_hog, 1, true),
-      {"keeper_falls_asleep", [] { return std::make_unique<keeper_falls_asleep>(); }, 2, 0, 0, 4'000},
+      on("sleeper_beside_the_busy", sleeper_beside_the_busy, 1, false),
+      on("timeouts_in_time", timeouts_in_time, 1, false),
+      {"keeper_falls_asleep", [] { return std::make_unique<keeper_falls_asleep>(2h, 1h); }, 2, 0, 0, 4'000},
+      // So near that nobody has to look before for the wheel's sake.
+      {"keeper_falls_asleep_briefly", [] { return std::make_unique<keeper_falls_asleep>(60ms, 55ms); }, 2, 0, 0, 4'000},
   };
 }
 

@@ -14,6 +14,10 @@ MUTANTS = [
          "    if (!take_token()) {\n      asleep_.store(true);\n      sleep_in_bed();\n    }")], ["io_sleeper"]),
     ("a thread that waits for a descriptor does not hear that it is closed", "runtime/src/io/descriptor.cpp",
      [("(void)!::eventfd_write(fd, 1);", "")], {"cases": ["plain threads use descriptors as fibers do"]}),
+    ("a thread looks at the clock before it looks at its descriptor", "runtime/src/io/descriptor.cpp", [
+        ("      result = platform::try_at_once(op);\n      if (result == -EAGAIN && until != never &&", "      result = -EAGAIN;\n      if (until != never &&"),
+        (">= until) result = -ETIMEDOUT;", ">= until) result = -ETIMEDOUT;\n      else result = platform::try_at_once(op);")],
+     {"cases": ["what a plain thread finds when it looks again counts, though its time is up"]}),
     # Pipes of a duplex.
     ("listed at a pipe without a look", PIPE, [("    if (!(this->*waits)()) return false;\n", "    (void)waits;\n")], ["pipe"]),
     ("a read that frees room tells nobody", PIPE, [

@@ -3,6 +3,7 @@
 DEQUE, LIFO, INJECTION, IDLE = (f"runtime/src/sched/{f}.hpp" for f in ("deque", "lifo_slot", "injection_queue", "idle_set"))
 NEXT, SCHEDULE = "runtime/src/sched/next.cpp", "runtime/src/sched/schedule.cpp"
 PARKER = "platform/src/futex_parker.cpp"
+WATCHED = {"cases": ["the monitor watches while somebody runs fibers with something queued, or with operations under way"]}
 BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
 
 MUTANTS = [
@@ -44,4 +45,11 @@ MUTANTS = [
         ("  const bool idle = take_or_list(me, next);\n  if (done != nullptr) done->ended.open();\n",
          "  if (done != nullptr) done->ended.open();\n  const bool idle = take_or_list(me, next);\n")], ("calls_one_after_the_other",)),
     ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], ("blocking_calls_of_the_impatient",)),
+    # The monitor, and a worker that retires.
+    ("the monitor does not see the slot", "runtime/src/sched/monitor.cpp", [("    seen.queued = seen.queued || !w->newest.empty();\n", "")], WATCHED),
+    ("the monitor does not see operations that are under way", "runtime/src/sched/monitor.cpp", [
+        ("    seen.active_with_io = seen.active_with_io || (active && w->io.under_way() != 0);\n", "")], WATCHED),
+    ("a searching worker that retires does not look again", "runtime/src/sched/roster.cpp", [
+        ("if (moved || work_visible() || deadlines", "if (moved || deadlines")],
+     {"cases": ["a searching worker that retires looks once more for those who relied on it"]}),
 ]

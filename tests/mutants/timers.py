@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Flaws of the timekeeper and of its wheel."""
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
+NEXT = "runtime/src/sched/next.cpp"
+AT_POLLS = {"cases": ["a worker that runs fibers looks at the time at its polls"]}
 
 MUTANTS = [
     ("a timer's tick is rounded down", KEEPER, [("std::chrono::ceil<tick>", "std::chrono::floor<tick>")], {"cases": ["sleepers are woken when it is time, none of them early"]}),
@@ -40,4 +42,22 @@ MUTANTS = [
     ("a plain thread's bell does not ring", "runtime/src/io/descriptor.cpp",
      [("void end() noexcept override { (void)!::eventfd_write(fd, 1); }", "void end() noexcept override {}")],
      {"cases": ["plain threads use the sockets that fibers use"]}),
+    # Deadlines that are kept, but late.
+    ("a worker that runs fibers does not look at the time", NEXT, [
+        ("    look_at_the_time(w, now);\n  } else {\n    look_at_the_time(w);\n  }", "  }")], ("sleeper_beside_the_busy",)),
+    ("a worker whose tick ends does not look at the time", NEXT, [("    look_at_the_time(w, now);\n  } else {", "  } else {")], AT_POLLS),
+    ("a worker looks at the time only when its tick ends", NEXT, [("  } else {\n    look_at_the_time(w);\n  }", "  }")], AT_POLLS),
+    ("looks in vain are no looks at the time", NEXT, [("    look_at_the_time(w, now);\n    if (w.io.busy())", "    if (w.io.busy())")], AT_POLLS),
+    ("a worker that runs fibers seldom looks at the time", NEXT, [("now + time_look_interval", "now + 100 * time_look_interval")], ("sleeper_beside_the_busy",)),
+    ("a worker looks at the time a little too seldom", NEXT, [("now + time_look_interval", "now + 2 * time_look_interval")], AT_POLLS),
+    ("more than the ring takes waits for the next look at the time", NEXT, [("more ? now : now + time_look_interval", "(void(more), now + time_look_interval)")], AT_POLLS),
+    ("nobody tells the keeper that a scope's time has come", KEEPER, [
+        ("    cancels_.store(true, std::memory_order_release);\n    keeper_.unpark();\n", "    cancels_.store(true, std::memory_order_release);\n")], ("timeouts_in_time",)),
+    ("the keeper has patience with plain threads", KEEPER, [
+        ("entry.shard == slots_ ? platform::nanoseconds{0} : keeper_patience;", "keeper_patience;")], ("keeper_falls_asleep_briefly",)),
+    ("the keeper sleeps past the deadlines of plain threads", KEEPER, [
+        ("  auto found = shards_[slots_].next.load(std::memory_order_relaxed);\n  for (unsigned i = 0; i < slots_; ++i) found = std::min(found, shards_[i].overdue());",
+         "  auto found = never;\n  for (unsigned i = 0; i <= slots_; ++i) found = std::min(found, shards_[i].overdue());")], ("keeper_falls_asleep",)),
+    ("who naps sleeps past deadlines", NEXT, [("rest(w, std::min(rested, deadlines.earliest()), done);", "rest(w, rested, done);")],
+     {"cases": ["a worker that naps after crumbs gets up for a deadline"]}),
 ]
