@@ -11,7 +11,8 @@ in BUILD/mutants. Without options: a few mutants, one of most mechanisms. --all,
 no two mutants make the same file.
 
 The lists are the other files of this folder (runner/lists.py says what an entry is). One line a mutant: KILLED, or
-SURVIVED, STALE (the text is gone, or another mutant does the same), BROKEN (it does not compile), each of which is a failure. A test that hangs has noticed.
+SURVIVED, STALE (the text is gone, or another mutant does the same), BROKEN (it does not compile), each of which is a
+failure. A test that hangs has noticed.
 """
 import sys
 

@@ -27,6 +27,10 @@ class Mutant:
     tests: tuple  # names of cases or scenarios
     checks: bool
 
+    @property
+    def of_cases(self):
+        return self.program == PROGRAMS[dict]
+
     @staticmethod
     def of(entry):
         name, file, edits, how = entry
