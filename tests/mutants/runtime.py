@@ -80,6 +80,8 @@ MUTANTS = [
     ("a call counts on a thread that is only being started", POOL,
      [("threads_ - (starting_ ? 1 : 0) < limit_", "threads_ < limit_")],
      {"cases": ["a call that comes while a thread is started, in vain, gets one of its own"]}),
+    ("the most threads at once are as many as there were last", POOL, [("peak_ = std::max(peak_, with_it);", "peak_ = with_it;")],
+     {"cases": ["the most threads at once are told when they have long left"]}),
     ("who looks takes the bell of who sleeps", URING,
      [("    if (asleep_) return 0;  // who sleeps takes what there is, and above all the bell\n", "")],
      {"cases": ["who looks takes nothing from who sleeps"]}),
