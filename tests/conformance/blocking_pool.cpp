@@ -141,6 +141,29 @@ TEST_CASE("a thread that has been idle for its time leaves, and is joined", "[co
   CHECK(test::faulty::threads_are_back_to(threads));
 }
 
+TEST_CASE("the most threads at once are told when they have long left", "[conformance][blocking]") {
+  auto o = with_workers(2);
+  o.blocking_idle_time = 0ns;
+  ramie::runtime rt(o);
+  const auto together = [&](int calls) {
+    rt.run([&] {
+      held_calls held;
+      ramie::nursery n;
+      for (int i = 0; i < calls; ++i) n.spawn([&] { blocking([&] { held.call(); }); });
+      yield_until([&] { return held.inside() == calls; });
+      held.let_go(calls);
+      n.join();
+    });
+    test::until([&] { return rt.stats().blocking.threads == 0; });
+    return rt.stats().blocking.peak;
+  };
+  CHECK(together(2) == 2);
+  CHECK(together(1) == 2);
+  CHECK(together(3) == 3);
+  CHECK(together(2) == 3);
+  CHECK(rt.stats().blocking.jobs == 8);
+}
+
 TEST_CASE("threads without an end to their patience stay", "[conformance][blocking]") {
   auto o = with_workers(1);
   o.blocking_idle_time = std::chrono::nanoseconds::max();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // No descriptor that ramie opens, for however short a time, is one that another program would inherit.
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,9 +17,39 @@
 #include <vector>
 
 #include <ramie/platform/faults.hpp>
+#include <ramie/platform/thread_meter.hpp>
 #include <ramie/ramie.hpp>
 #include <support/net.hpp>
 #include <support/stage.hpp>
+
+namespace {
+
+// What was closed or listed while somebody watched, and how many of that an exec would have left open until then.
+std::atomic<bool> moments_are_watched{false};
+std::atomic<int> moments{0}, inheritable_moments{0};
+
+[[maybe_unused]] void look_at(int fd) noexcept {
+  if (!moments_are_watched.load(std::memory_order_relaxed)) return;
+  const int flags = ::fcntl(fd, F_GETFD);
+  moments += flags >= 0;
+  inheritable_moments += flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+}  // namespace
+
+#if !defined(RAMIE_TSAN) && !defined(RAMIE_ASAN)  // which have a close() of their own
+// Take the place of the C library's: what is open only for a moment is seen when that ends, and a directory before
+// fdopendir() sets the flag.
+extern "C" int close(int fd) {
+  look_at(fd);
+  return static_cast<int>(::syscall(SYS_close, fd));
+}
+extern "C" DIR* fdopendir(int fd) {
+  static const auto real = reinterpret_cast<decltype(&::fdopendir)>(::dlsym(RTLD_NEXT, "fdopendir"));
+  look_at(fd);
+  return real(fd);
+}
+#endif
 
 namespace conformance_close_on_exec {
 
@@ -198,6 +231,39 @@ TEST_CASE("what reads a child's output is closed on exec", "[conformance][proces
     held.writer.close();
     n.join();
   });
+}
+
+TEST_CASE("what a thread is measured with is closed on exec", "[conformance][close-on-exec]") {
+  const inheritance inherited;
+  const auto meters = how_many("schedstat");
+  ramie::platform::thread_meter meter;
+  (void)meter.read();
+  if (how_many("schedstat") == meters) LEFT_OUT("the kernel keeps no such account");
+  CHECK(inherited.unchanged());
+}
+
+TEST_CASE("what is open only for a moment is closed on exec", "[conformance][files][processes][close-on-exec]") {
+  if (test::sanitized) LEFT_OUT("sanitizers have a close() of their own");
+  const auto at_work = [](findings& found) {
+    const ramie::temporary_directory home(test::in_memory());
+    const auto seen_in = [&](auto f) {
+      moments = inheritable_moments = 0;
+      moments_are_watched = true;
+      f();
+      moments_are_watched = false;
+      found.expect(inheritable_moments == 0);
+      return moments.load();
+    };
+    const auto path = home.path() / "f";
+    found.expect(seen_in([&] { ramie::write_file(path, std::string_view("text")); }) >= 2);   // and its directory
+    found.expect(seen_in([&] { (void)ramie::copy_file(path, home.path() / "copy"); }) >= 3);  // and its source
+    auto f = ramie::file::open(path, ramie::open_mode::read);
+    found.expect(seen_in([&] { f.close(); }) >= 2);  // a copy, for what its close has to tell
+    found.expect(seen_in([&] { (void)ramie::directory_walk(home.path()).next(); }) >= 1);
+    const auto call = [] { (void)ramie::process_builder("true").standard_input(stdio::pipe()).output(); };
+    found.expect(seen_in(call) >= 12);  // three pipes, of which each end is moved above the standard ones
+  };
+  test::with_each_mechanism_and_without(at_work);
 }
 
 }  // namespace conformance_close_on_exec

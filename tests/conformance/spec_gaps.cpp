@@ -186,6 +186,17 @@ TEST_CASE("builds with checks notice a misplaced fiber and a changed rounding mo
         rt.internals().schedule_outside(f);
       },
       "is queued while INIT (F2)");
+  dies_saying(
+      [] {
+        ramie::run(with_workers(1), [] {
+          static fiber f;
+          f.word.initialise(0);
+          worker& here = *this_worker();
+          here.sched.schedule_woken(here, f);
+          ::_exit(0);  // before the worker comes upon it
+        });
+      },
+      "is queued while INIT (F2)");
 #if defined(__x86_64__) && !defined(RAMIE_USE_FCONTEXT)
   dies_saying(
       [] {

@@ -48,7 +48,7 @@ MUTANTS = [
      {"cases": [FROM_BEFORE]}),
     ("scopes inside count as swallowed", SCOPE, [
         ("std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;", "std::uint8_t& times = f.cancel_delivered;")],
-     {"cases": [FROM_BEFORE]}),
+     {"cases": [FROM_BEFORE, "who has left a cancelled scope has swallowed nothing when the next one is cancelled"]}),
     # Whose cancellation it is.
     ("any cancellation ends a fiber", CANCELLED, [("if (of.explains(c)) return nullptr;", "if (of.explains(c) || c.number() != 0) return nullptr;")],
      {"cases": [FOREIGN, "a failure behind another scope's cancellation is what counts"]}),

@@ -83,9 +83,6 @@ MUTANTS = [
     ("a fiber that was cancelled before its start runs", "runtime/src/sched/start.hpp", [
         ("if (cancel_scope::effective(f.scope, epoch) != nullptr) {", "if (epoch == 0 && cancel_scope::effective(f.scope, epoch) != nullptr) {")],
      {"cases": ["a fiber cancelled before its start ends without running"]}),
-    ("what was discarded is not counted", "runtime/src/sched/start.hpp", [
-        ("      w.count.discarded.add(1);\n", "")],
-     {"cases": ["a fiber cancelled before its start ends without running"]}),
     ("a fiber ends in a scope of its own", "runtime/src/sched/start.hpp", [
         ("if (f.scope != f.home) [[unlikely]]", "if (f.home == nullptr) [[unlikely]]")],
      {"cases": ["a fiber that ends inside a scope of its own ends the program"]}),
@@ -105,15 +102,9 @@ MUTANTS = [
     ("a fiber woken before the switch parks", "runtime/src/wait/wait.cpp", [
         ("if (f.word.load().has(word_view::notified) && ", "if (accounted_epoch == ~0ull && f.word.load().has(word_view::notified) && ")],
      {"cases": ["a wake before the switch keeps the fiber on its stack"]}),
-    ("what came true before the time was up is too late", "runtime/src/wait/wait.cpp", [
-        ("if (clock.rang()) return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;", "if (clock.rang()) return wait_result::timed_out;")],
-     {"cases": ["who is too late looks once more, fiber or thread"]}),
     ("a cancellation wins over what is ready", "runtime/src/wait/wait.cpp", [
         ("    if (ask && on.try_complete(node)) return wait_result::completed;\n    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);\n", "    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);\n    if (ask && on.try_complete(node)) return wait_result::completed;\n")],
      {"cases": ["what is ready wins over a cancellation"]}),
-    ("a thread that comes too late does not look once more", "runtime/src/wait/wait.cpp", [
-        ("      return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;\n    }\n  }\n}\n\n// Ends", "      return wait_result::timed_out;\n    }\n  }\n}\n\n// Ends")],
-     {"cases": ["who is too late looks once more, fiber or thread"]}),
     ("a proxy keeps the fiber-locals of the thread before", "runtime/src/wait/self.cpp", [
         ("  drop_extras(proxy->own_record);  // the next thread starts with none\n", ""),
         ("    if (thread_proxy != nullptr) drop_extras(thread_proxy->own_record);\n", "")],
@@ -203,9 +194,6 @@ MUTANTS = [
     ("a result that is dropped after its end stays", "nursery/src/tasks.cpp", [
         ("  destroy_result(task);\n  if (!task.origin.shared) return home.store.recycle", "  if (!task.origin.shared) return home.store.recycle")],
      {"cases": ["results are destroyed once, whoever lets go last"]}),
-    ("a cancellation that was left counts as swallowed", "runtime/src/cancel/scope.cpp", [
-        ("std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;", "std::uint8_t& times = f.cancel_delivered;")],
-     {"cases": ["who has left a cancelled scope has swallowed nothing when the next one is cancelled"]}),
     # Failures.
     ("a second failure without memory is lost", "nursery/src/core.cpp", [
         ("  report_lost_failure(name, what);\n", "")],
@@ -235,9 +223,6 @@ MUTANTS = [
     ("the last sender leaves the channel open", "channel/src/operations.cpp", [
         ("== 1) (void)c.close(nullptr);", "== 0) (void)c.close(nullptr);")],
      {"cases": ["the last sender closes the channel"]}),
-    ("a lagging receiver is not told what it lost", "channel/src/bulletin.cpp", [
-        ("at + 1, at - position};", "at + 1, 0};")],
-     {"cases": ["a receiver that falls behind is told how many it lost"]}),
     # Blocking calls.
     ("the thread that became idle first is used first", "runtime/src/blocking/pool.cpp", [
         ("  me.next_idle = idle_;\n  idle_ = &me;\n", "  me.next_idle = nullptr;\n  member** at = &idle_;\n  while (*at != nullptr) at = &(*at)->next_idle;\n  *at = &me;\n")],
@@ -256,9 +241,6 @@ MUTANTS = [
         ("  return closing_ && plain_uses_ == 0 && uses_ == nullptr;", "  return closing_;")],
      {"cases": ["close ends the operations under way, and the number is free only after them", "descriptors that are closed and made again never see each other's bytes"]}),
     # Sockets.
-    ("who was refused waits for the next address's turn", "runtime/src/net/connect.cpp", [
-        ("    next_at_ = std::chrono::steady_clock::time_point::min();  // at once\n", "")],
-     {"cases": ["an address that fails is followed by the next one at once"]}),
     ("an attempt that has failed stays in the set", "runtime/src/net/connect.cpp", [
         ("    (void)set_->with_fd([fd](int set) { return ::epoll_ctl(set, EPOLL_CTL_DEL, fd, nullptr); });\n    ::close(fd);", "    ::close(fd);")],
      {"cases": ["an attempt that has failed is forgotten, although there is a copy of its descriptor"]}),
@@ -272,9 +254,6 @@ MUTANTS = [
     ("a file that is closed is told twice", "runtime/src/fs/file.cpp", [
         ("    ~closing() { it.descriptor().close(); }", "    ~closing() {}")],
      {"cases": ["a file that is closed or none is a bad descriptor", "a cancelled fiber opens and closes no file by halves"]}),
-    ("a replaced file has any permissions", "runtime/src/fs/replacement.cpp", [
-        ("return result < 0 ? result : outcome_of([&] { return ::fchmod(descriptor(), permissions); });", "return result;")],
-     {"cases": ["a replaced or copied file has the permissions but not the powers", "what replaces a file is never open to more than the file was"]}),
     ("a link is replaced by a file", "runtime/src/fs/replacement.cpp", [
         ("const bool is_link = std::filesystem::is_symlink(path, ec);", "const bool is_link = false;")],
      {"cases": ["a file that is written is the old one or the new one", "a replaced or copied file has the permissions but not the powers"]}),
@@ -291,9 +270,6 @@ MUTANTS = [
     ("descriptors of a child run over each other", "runtime/src/process/spawn.cpp", [
         ("::fcntl(fd, F_DUPFD_CLOEXEC, 3)", "::fcntl(fd, F_DUPFD_CLOEXEC, 0)")],
      {"cases": ["a child's descriptors do not run over each other where low numbers are free"]}),
-    ("the lowest signal is always taken first", "runtime/src/process/signals.cpp", [
-        ("const int from = last_taken_.load(std::memory_order_relaxed);", "const int from = 0;")],
-     {"cases": ["each signal goes to one of those who wait", "the same signal before anybody looks counts once, others each"]}),
     ("a place of signals remembers what came before", "runtime/src/process/signals.cpp", [
         ("    place_->pending.store(0, std::memory_order_relaxed);\n", "")],
      {"cases": ["signals that nobody took are not remembered for the next object"]}),
@@ -354,9 +330,6 @@ MUTANTS = [
     ("the innermost cancelled scope is unwound to", "runtime/src/cancel/scope.cpp", [
         ("if (s->cancels() && in_flight <= at_its_opening) outermost = s;", "if (s->cancels() && in_flight <= at_its_opening && outermost == nullptr) outermost = s;")],
      {"cases": ["the outermost cancelled scope is the one to unwind to"]}),
-    ("a swallowed cancellation is not counted", "runtime/src/cancel/scope.cpp", [
-        ("w->count.cancel_redelivered.add(1);", "(void)w;")],
-     {"cases": ["a swallowed cancellation comes again and is counted"]}),
     ("a swallowed cancellation is reported each time", "runtime/src/cancel/scope.cpp", [
         ("if (times == 1) report_swallowed", "if (times != 0) report_swallowed")],
      {"cases": ["a swallowed cancellation is counted and named"]}),

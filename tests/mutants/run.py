@@ -7,10 +7,12 @@
 
 BUILD is a compiled build folder (default: build). What a flaw does not reach is taken from there; what it reaches is compiled
 in BUILD/mutants. Without options: a few mutants, one of most mechanisms. --all, or RAMIE_TEST_SIZE=large: all of them.
---only: those whose names contain NAME. --stale: no build, only whether every text and every named test is still there.
+--only: those whose names contain NAME. --stale: no build, only whether every text and every named test is still there, and
+no two mutants make the same file.
 
 The lists are the other files of this folder (runner/lists.py says what an entry is). One line a mutant: KILLED, or
-SURVIVED, STALE (the text is gone), BROKEN (it does not compile), each of which is a failure. A test that hangs has noticed.
+SURVIVED, STALE (the text is gone, or another mutant does the same), BROKEN (it does not compile), each of which is a
+failure. A test that hangs has noticed.
 """
 import sys
 

@@ -24,6 +24,7 @@ FILES = "files, directories and pipes are closed on exec"
 REPLACED = "what is open only while a file is replaced is closed on exec"
 CHILDREN = "what belongs to child processes is closed on exec"
 OUTPUT = "what reads a child's output is closed on exec"
+MOMENT = "what is open only for a moment is closed on exec"
 
 
 MUTANTS = [
@@ -84,6 +85,8 @@ MUTANTS = [
     ("a call counts on a thread that is only being started", POOL,
      [("threads_ - (starting_ ? 1 : 0) < limit_", "threads_ < limit_")],
      {"cases": ["a call that comes while a thread is started, in vain, gets one of its own"]}),
+    ("the most threads at once are as many as there were last", POOL, [("peak_ = std::max(peak_, with_it);", "peak_ = with_it;")],
+     {"cases": ["the most threads at once are told when they have long left"]}),
     ("who looks takes the bell of who sleeps", URING,
      [("    if (asleep_) return 0;  // who sleeps takes what there is, and above all the bell\n", "")],
      {"cases": ["who looks takes nothing from who sleeps"]}),
@@ -135,4 +138,14 @@ MUTANTS = [
      [("::epoll_create1(EPOLL_CLOEXEC)", "::epoll_create1(0)")], {"cases": [SOCKETS]}),
     ("the bell of a thread's operations is inherited by other programs", "runtime/src/io/descriptor.cpp",
      [("::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)", "::eventfd(0, EFD_NONBLOCK)")], {"cases": ["what a plain thread waits with is closed on exec"]}),
+    ("a directory that is listed is inherited by other programs", "runtime/src/fs/walk.cpp",
+     [("O_RDONLY | O_DIRECTORY | O_CLOEXEC |", "O_RDONLY | O_DIRECTORY |")], {"cases": [MOMENT]}),
+    ("a thread's meter is inherited by other programs", "platform/src/thread_meter.cpp", [("O_RDONLY | O_CLOEXEC", "O_RDONLY")],
+     {"cases": ["what a thread is measured with is closed on exec"]}),
+    ("what is copied is inherited by other programs", "runtime/src/fs/directory.cpp",
+     [("O_RDONLY | O_CLOEXEC | O_NONBLOCK", "O_RDONLY | O_NONBLOCK")], {"cases": [MOMENT]}),
+    ("a copy that is closed for what it has to tell is inherited by other programs", "runtime/src/fs/file.cpp",
+     [("F_DUPFD_CLOEXEC, 0", "F_DUPFD, 0")], {"cases": [MOMENT]}),
+    ("a pipe to a child is inherited by other programs until it is moved", "runtime/src/process/spawn.cpp",
+     [("::pipe2(both, O_CLOEXEC)", "::pipe2(both, 0)")], {"cases": [MOMENT]}),
 ]

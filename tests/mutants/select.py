@@ -61,7 +61,7 @@ MUTANTS = [
     ("a plain thread does not ask once more when its time is up", WAIT, [
         ("      return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;\n    }\n  }\n}",
          "      return wait_result::timed_out;\n    }\n  }\n}")],
-     {"cases": ["what has come counts, though the deadline has passed"]}),
+     {"cases": ["what has come counts, though the deadline has passed", "who is too late looks once more, fiber or thread"]}),
     ("a plain thread looks at its clock before it looks at what it got", WAIT, [
         ("    if (node.outcome != 0) return wait_result::completed;\n    on.unpublish(node);\n    if (deadline != never && ",
          "    on.unpublish(node);\n    if (node.outcome != 0 && deadline == never) return wait_result::completed;\n    if (deadline != never && ")],
@@ -69,7 +69,7 @@ MUTANTS = [
     ("a fiber does not ask once more when its time is up", WAIT, [
         ("    if (clock.rang()) return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;",
          "    if (clock.rang()) return wait_result::timed_out;")],
-     {"cases": ["what has come counts, though the deadline has passed"]}),
+     {"cases": ["what has come counts, though the deadline has passed", "who is too late looks once more, fiber or thread"]}),
     ("what a destructor makes in its arena is forgotten", ARENA, [
         ("    youngest_ = will->older;  // a destructor may make more\n    will->destroy(will->object);",
          "    will->destroy(will->object);\n    youngest_ = will->older;")],

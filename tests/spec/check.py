@@ -3,7 +3,8 @@
 """Every clause of spec/ has a row in spec/conformance.md, and every row names what exists.
 
 One line a row, "ok …" or "FAILED …"; exit code 1 if any failed. A row says `mutant: name` in its test column for each known
-flaw (tests/mutants) that breaks its clause: the name must be in the lists. How many rows name one is told at the end.
+flaw (tests/mutants) that breaks its clause: the name must be in the lists, and one of the tests that notice it in the row.
+How many rows name one, and how many rows of clauses name none, is told at the end.
 --mutants: lists the rows of clauses that name no mutant, and the mutants that no row names; neither is a failure.
 --without-models: spec/model may be missing. --self-test: shows that each kind of failure is found.
 """
@@ -34,9 +35,10 @@ class Tree:
         self.paths = [("/" + p.relative_to(top).as_posix(), p) for p in self.files]
         self.texts = {}
         self.clauses, self.doubled = read_clauses(top / "spec")
-        self.cases, self.tags = read_cases(top / "tests")
+        self.cases = read_cases(top / "tests")
+        self.tags = set().union(*self.cases.values())
         self.scenarios = find_all(r'(?:\{|\bon\()\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
-        self.mutants = {m.name for m in read_mutants(top / "tests/mutants")}
+        self.mutants = {m.name: m for m in read_mutants(top / "tests/mutants")}
         self.models = {p.stem for p in (top / "spec/model").glob("*.pml")}
         listed = re.search(r"^\s*([a-z0-9_ |-]+)\) suites\+=", (top / "tools/test").read_text(), re.M)
         self.suites = set(re.split(r"[ |]+", listed.group(1).strip())) if listed else set()
@@ -57,6 +59,10 @@ def find_all(pattern, paths):
     return {name for p in paths for name in re.findall(pattern, p.read_text())}
 
 
+def tags_in(text):
+    return re.findall(r"\[([^\]]*)\]", text)
+
+
 def read_clauses(folder):
     where, doubled = {}, []
     for page in sorted(folder.glob("*.md")):
@@ -69,14 +75,14 @@ def read_clauses(folder):
 
 
 def read_cases(folder):
+    """{name of a test case: its tags}"""
     def joined(literals):
         return "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', literals)).replace('\\"', '"')
-    cases, tags = set(), set()
+    cases = {}
     for page in sorted(folder.rglob("*.cpp")):
         for name, marks in CASE.findall(page.read_text().replace("TEMPLATE_TEST_CASE", "TEST_CASE")):
-            cases.add(joined(name))
-            tags.update(re.findall(r"\[([^\]]+)\]", joined(marks)))
-    return cases, tags
+            cases.setdefault(joined(name), set()).update(tags_in(joined(marks)))
+    return cases
 
 
 def read_rows(text):
@@ -106,11 +112,22 @@ def wrong_test(tree, ref):
     if kind == "later":
         return None if re.fullmatch(r"issue \d+", name) else f"later than what: '{name}'"
     if ref.startswith("["):
-        return next((f"no case has the tag [{t}]" for t in re.findall(r"\[([^\]]*)\]", ref) if t not in tree.tags), None)
+        return next((f"no case has the tag [{t}]" for t in tags_in(ref) if t not in tree.tags), None)
     if ref.startswith("static_assert in "):
         file = ref[len("static_assert in "):]
         return None if tree.holds(file, "static_assert") else f"no static_assert in '{file}'"
     return None if ref in tree.cases else f"no test case '{ref}'"
+
+
+def unnoticed(tree, refs):
+    """Of the mutants that a row names, those that none of its other tests is said to notice."""
+    named = {r.removeprefix("explore: ") for r in refs if r.startswith("explore: ")}, {r for r in refs if r in tree.cases}
+    for ref in refs:
+        if ref.startswith("["):
+            named[1].update(name for name, tags in tree.cases.items() if tags.issuperset(tags_in(ref)))
+    for mutant in (tree.mutants[r] for r in map(mutant_in, refs) if r in tree.mutants):
+        if not named[mutant.of_cases].intersection(mutant.tests):
+            yield f"none of its tests notices mutant '{mutant.name}', but '{mutant.tests[0]}' does"
 
 
 def wrong_code(tree, cell):
@@ -153,8 +170,12 @@ def tests_of(row):
     return [r.strip() for r in row.get("test", "").split(";") if r.strip()]
 
 
+def mutant_in(ref):
+    return ref.removeprefix("mutant: ") if ref.startswith("mutant: ") else None
+
+
 def mutants_of(row):
-    return [r.removeprefix("mutant: ") for r in tests_of(row) if r.startswith("mutant: ")]
+    return [name for name in map(mutant_in, tests_of(row)) if name]
 
 
 def check(tree, say=print):
@@ -164,6 +185,7 @@ def check(tree, say=print):
         refs = tests_of(row)
         wrong = wrong_clause(tree, part, section, row) + list(wrong_code(tree, row.get("code", "")))
         wrong += [w for w in (wrong_test(tree, r) for r in refs) if w] + ([] if refs else ["has no test"])
+        wrong += unnoticed(tree, refs)
         now = [r for r in refs if not r.startswith("later: ")]
         tested, later, bad = tested + bool(now), later + bool(refs and not now), bad + bool(wrong)
         say(f"FAILED {next(iter(row.values()))}: {'; '.join(wrong)}" if wrong else f"ok {next(iter(row.values()))}")
@@ -171,9 +193,11 @@ def check(tree, say=print):
         bad += 1
         say(f"FAILED {lack}")
     with_mutant = sum(bool(mutants_of(row)) for _, _, row in rows)
-    unnamed = tree.mutants - {name for _, _, row in rows for name in mutants_of(row)}
+    clauses = [row for part, _, row in rows if part == "Clauses"]
+    without = sum(not mutants_of(row) for row in clauses)
+    unnamed = tree.mutants.keys() - {name for _, _, row in rows for name in mutants_of(row)}
     say(f"{len(rows)} rows, {tested} with a test, {later} later; {with_mutant} rows name a mutant; "
-        f"{len(unnamed)} of {len(tree.mutants)} mutants are named by no row")
+        f"{without} of {len(clauses)} rows of clauses name none; {len(unnamed)} of {len(tree.mutants)} mutants are named by no row")
     return bad
 
 
@@ -182,7 +206,7 @@ def list_mutants(tree):
     for part, section, row in rows:
         if part == "Clauses" and not mutants_of(row):
             print(f"{section}: {row.get('clause', '')} names no mutant")
-    for name in sorted(tree.mutants - {name for _, _, row in rows for name in mutants_of(row)}):
+    for name in sorted(tree.mutants.keys() - {name for _, _, row in rows for name in mutants_of(row)}):
         print(f"mutant '{name}' is named by no row")
     return 0
 

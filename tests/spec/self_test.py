@@ -7,21 +7,27 @@ import tempfile
 GOOD = {
     "spec/a.md": "**F1** one\n\n| **T1** | two |\n", "spec/model/m.pml": "", "runtime/x.hpp": "int claim; static_assert(true);",
     "tests/a.cpp": 'TEST_CASE("a; b"\n "c", "[unit][x]") {}\nTEMPLATE_TEST_CASE("d", "[unit]", int) {}', "tests/explore/m.cpp": '{"scene", f, 3},',
-    "tests/mutants/m.py": 'F = "f"\nMUTANTS = [("flaw", F, [], ["scene"]), ("another", F, [], {"cases": ["d"]})]', "tests/mutants/run.py": "import gone",
+    "tests/mutants/m.py": 'F = "f"\nMUTANTS = [("flaw", F, [], ["scene"]), ("another", F, [], {"cases": ["d"]}), ("third", F, [], {"cases": ["a; bc"]}),'
+    '\n("fourth", F, [], ("scene",))]', "tests/mutants/run.py": "import gone",
     "tools/test": "    unit | tsan) suites+=\n",
-    "spec/conformance.md": "## Seeds\n| seed clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
-    "| F1 one | `x.hpp` `claim` | explore: scene; mutant: flaw; [x] |\n| T1 two | – | model: m; suite: tsan; static_assert in x.hpp; later: issue 7 |\n",
+    "spec/conformance.md": "## Seeds\n| seed clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n| 0.2 y | F1 | d; mutant: another |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
+    "| F1 one | `x.hpp` `claim` | explore: scene; mutant: flaw; [unit][x]; mutant: third |\n| T1 two | – | model: m; suite: tsan; static_assert in x.hpp; later: issue 7 |\n",
 }
-SUMMARY = "3 rows, 3 with a test, 0 later; 1 rows name a mutant; 1 of 2 mutants are named by no row"
+SUMMARY = ("4 rows, 4 with a test, 0 later; 2 rows name a mutant; 1 of 2 rows of clauses name none; "
+           "1 of 4 mutants are named by no row")
 # (what is changed where, into what, and what must be said)
 BROKEN = [
     ("spec/a.md", "one", "one\n\n**F2** more", "F2 (a.md) has no row"), ("spec/a.md", "two", "two |\n| **F1** | x", "F1 is two clauses"),
     ("spec/conformance.md", "T1 two", "T9 two", "there is no clause T9"), ("spec/conformance.md", "| F1 | d", "| F7 | d", "there is no clause F7"),
     ("spec/conformance.md", "T1 two", "F1 two", "F1 has two rows"), ("spec/conformance.md", "### a.md", "### b.md", "F1 is a clause of a.md"),
-    ("spec/conformance.md", "0.1 x", "0.2 x", "seed clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
+    ("spec/conformance.md", "0.1 x", "0.3 x", "seed clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
     ("spec/conformance.md", "| F1 | d |", "| F1 | e |", "no test case 'e'"), ("spec/conformance.md", "[x]", "[y]", "no case has the tag [y]"),
     ("spec/conformance.md", "scene", "other", "no explore 'other'"), ("spec/conformance.md", "flaw", "flow", "no mutant 'flow'"),
     ("tests/mutants/m.py", "flaw", "flow", "no mutant 'flaw'"),
+    ("tests/mutants/m.py", '["scene"]', '["other"]', "none of its tests notices mutant 'flaw', but 'other' does"),
+    ("tests/mutants/m.py", '["scene"]', '{"cases": ["scene"]}', "notices mutant 'flaw'"),  # a scenario is no case of that name
+    ("spec/conformance.md", "d; mutant: another", "explore: scene; mutant: another", "notices mutant 'another'"),
+    ("spec/conformance.md", "[unit][x]", "d", "notices mutant 'third'"), ("tests/a.cpp", "[unit][x]", "[x]", "notices mutant 'third'"),
     ("spec/conformance.md", "model: m", "model: n", "no model 'n'"), ("spec/conformance.md", "tsan", "msan", "no suite 'msan'"),
     ("spec/conformance.md", "in x.hpp", "in a.cpp", "no static_assert in 'a.cpp'"), ("spec/conformance.md", "issue 7", "some day", "later than what"),
     ("spec/conformance.md", "`x.hpp`", "`y.hpp`", "no file 'y.hpp'"), ("spec/conformance.md", "`claim`", "`clam`", "no 'clam' in x.hpp"),

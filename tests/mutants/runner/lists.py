@@ -27,6 +27,10 @@ class Mutant:
     tests: tuple  # names of cases or scenarios
     checks: bool
 
+    @property
+    def of_cases(self):
+        return self.program == PROGRAMS[dict]
+
     @staticmethod
     def of(entry):
         name, file, edits, how = entry
@@ -95,13 +99,17 @@ def flaw_of(mutant, top, tests):
 
 
 def stale(mutants, top, small=()):
-    """(name, what is wrong) of every entry that no longer fits the sources."""
-    tests, seen = known_tests(top), set()
+    """(name, what is wrong) of every entry that no longer fits the sources, or is the same flaw as another."""
+    tests, seen, made = known_tests(top), set(), {}
     for mutant in mutants:
         if mutant.name in seen:
             yield mutant.name, "is listed twice"
         seen.add(mutant.name)
         if (flaw := flaw_of(mutant, top, tests)) is not None:
             yield mutant.name, flaw
+            continue
+        first = made.setdefault((mutant.file, mutant.applied((top / mutant.file).read_text())), mutant)
+        if first is not mutant:
+            yield mutant.name, f"makes the same file as '{first.name}'"
     for name in sorted(set(small) - seen):
         yield name, "is in the small set, but in no list"
