@@ -49,20 +49,20 @@ TEST_CASE("a blocking call returns what the function returns", "[conformance][bl
     const std::string text = "a string that is longer than most";
     int calls = 0;
     blocking([&] { ++calls; });
-    found.expect(calls == 1);
-    found.expect(blocking([] { return 7; }) == 7);
-    found.expect(*blocking([] { return std::make_unique<int>(8); }) == 8);
-    found.expect(&blocking([&]() -> int& { return there; }) == &there);
-    found.expect(&blocking([&]() -> const std::string& { return text; }) == &text);
+    EXPECT(found, calls == 1);
+    EXPECT(found, blocking([] { return 7; }) == 7);
+    EXPECT(found, *blocking([] { return std::make_unique<int>(8); }) == 8);
+    EXPECT(found, &blocking([&]() -> int& { return there; }) == &there);
+    EXPECT(found, &blocking([&]() -> const std::string& { return text; }) == &text);
     auto&& moved = blocking([&]() -> int&& { return std::move(there); });
-    found.expect(&moved == &there);
+    EXPECT(found, &moved == &there);
     const auto twice = [n = 2](auto... more) { return n * 2 + static_cast<int>(sizeof...(more)); };
-    found.expect(blocking(twice) == 4);
+    EXPECT(found, blocking(twice) == 4);
 
     blocking(detach_on_cancel, [&] { ++calls; });
-    found.expect(calls == 2);
-    found.expect(*blocking(detach_on_cancel, [p = std::make_unique<int>(9)]() mutable { return std::move(p); }) == 9);
-    found.expect(&blocking(detach_on_cancel, [&]() -> int& { return there; }) == &there);
+    EXPECT(found, calls == 2);
+    EXPECT(found, *blocking(detach_on_cancel, [p = std::make_unique<int>(9)]() mutable { return std::move(p); }) == 9);
+    EXPECT(found, &blocking(detach_on_cancel, [&]() -> int& { return there; }) == &there);
   });
 }
 
@@ -76,14 +76,14 @@ TEST_CASE("what a blocking call throws is thrown in the fiber", "[conformance][b
       } catch (const std::runtime_error& e) {
         got = e.what();
       }
-      found.expect(got == "no such file");
-      found.expect(blocking([] { return 1; }) == 1);
+      EXPECT(found, got == "no such file");
+      EXPECT(found, blocking([] { return 1; }) == 1);
     }
     try {
       blocking([] { throw 5; });
       found.expect(false);
     } catch (int five) {
-      found.expect(five == 5);
+      EXPECT(found, five == 5);
     }
   });
 }
@@ -111,15 +111,15 @@ TEST_CASE("inside a blocking call it is a plain thread", "[conformance][blocking
     ramie::nursery n;
     n.spawn([&] { to_call.send(to_fiber.recv().value() + 1); });
     const int answer = blocking([&] {
-      found.expect(!ramie::this_fiber::exists() && ramie::this_fiber::number() == 0);
+      EXPECT(found, !ramie::this_fiber::exists(), ramie::this_fiber::number() == 0);
       const auto here = std::this_thread::get_id();
-      found.expect(blocking([] { return std::this_thread::get_id(); }) == here);
+      EXPECT(found, blocking([] { return std::this_thread::get_id(); }) == here);
       to_fiber.send(1);
       return to_call.recv().value();
     });
-    found.expect(answer == 2);
+    EXPECT(found, answer == 2);
     n.join();
-    found.expect(blocking([] { return ramie::run(with_workers(1), [] { return 3; }); }) == 3);
+    EXPECT(found, blocking([] { return ramie::run(with_workers(1), [] { return 3; }); }) == 3);
   });
 }
 
@@ -137,6 +137,7 @@ TEST_CASE("a call that waits in line when its fiber is cancelled never runs", "[
       o.max_blocking_threads = 1;
       ramie::runtime rt(o);
       held_calls held;
+      findings found;
       test::census things;
       std::atomic<int> ran{0}, cancelled{0};
       rt.run([&] {
@@ -161,11 +162,11 @@ TEST_CASE("a call that waits in line when its fiber is cancelled never runs", "[
         test::yield_until([&] { return rt.stats().blocking.pending == 5; });
         n.cancel("enough");
         n.join();
-        held.expect(rt.stats().blocking.pending == 0 && held.inside() == 1);
+        EXPECT(found, rt.stats().blocking.pending == 0, held.inside() == 1);
         held.let_go(1);
         outer.join();
       });
-      CHECK(held.wrong() == "");
+      CHECK(found.wrong() == "");
       CHECK(ran == 0);
       CHECK(cancelled == 5);
       CHECK(things.alive() == 0);
@@ -177,6 +178,7 @@ TEST_CASE("a call that waits in line when its fiber is cancelled never runs", "[
 TEST_CASE("a cancelled fiber waits for the end of its call, and drops the result", "[conformance][blocking]") {
   for (const unsigned workers : {1u, 2u, 4u}) {
     held_calls held;
+    findings found;
     test::census things;
     std::atomic<int> cancelled{0}, returned{0};
     ramie::run(with_workers(workers), [&] {
@@ -200,11 +202,11 @@ TEST_CASE("a cancelled fiber waits for the end of its call, and drops the result
         n.cancel("now");
         wait_all_blocked();
       }
-      held.expect(cancelled == 0);  // it waits
+      EXPECT(found, cancelled == 0);  // it waits
       held.let_go(1);
       n.join();
     });
-    CHECK(held.wrong() == "");
+    CHECK(found.wrong() == "");
     CHECK(cancelled == 1);
     CHECK(returned == 0);
     CHECK(things.made == 1);
@@ -267,6 +269,7 @@ TEST_CASE("a failure of a call whose fiber was cancelled is reported", "[conform
 TEST_CASE("a detachable call is left behind at once, and the runtime's end waits for it", "[conformance][blocking]") {
   for (const unsigned workers : {1u, 2u, 4u}) {
     held_calls held;
+    findings found;
     test::census things;
     std::atomic<bool> ended{false}, waited_for{false};
     auto rt = std::make_unique<ramie::runtime>(with_workers(workers));
@@ -282,9 +285,9 @@ TEST_CASE("a detachable call is left behind at once, and the runtime's end waits
       test::yield_until([&] { return held.inside() == 1; });
       n.cancel("leave it");
       n.join();  // although the call has not ended
-      held.expect(!ended.load());
+      found.expect(!ended.load());
     });
-    CHECK(held.wrong() == "");
+    CHECK(found.wrong() == "");
     CHECK(rt->stats().blocking.threads == 1);
     CHECK(things.alive() == 1);
     std::thread ender([&] {

@@ -60,7 +60,7 @@ TEST_CASE("no more threads than the limit, and the others wait in line", "[confo
         yield_until([&] { return rt.stats().blocking.pending == static_cast<unsigned>(i - 1); });
       }
       const blocking_stats full = rt.stats().blocking;
-      found.expect(full.threads == 2 && full.idle == 0 && full.pending == 3 && full.jobs == 2 && full.peak == 2);
+      EXPECT(found, full.threads == 2, full.idle == 0, full.pending == 3, full.jobs == 2, full.peak == 2);
       for (unsigned left = 3; left-- > 0;) {  // one after the other, so that they begin in order
         held.let_go(1);
         yield_until([&] { return rt.stats().blocking.pending == left && held.inside() == 2; });
@@ -112,7 +112,7 @@ TEST_CASE("a thread that became idle last is used first", "[conformance][blockin
     second.let_go(1);
     last = other.get();
     n.join();
-    for (int i = 0; i < 5; ++i) found.expect(blocking([] { return std::this_thread::get_id(); }) == last);
+    for (int i = 0; i < 5; ++i) EXPECT(found, blocking([] { return std::this_thread::get_id(); }) == last);
   });
   CHECK(found.wrong() == "");
 }
@@ -260,9 +260,9 @@ TEST_CASE("without a thread a blocking call is a system_error, with one it waits
       } catch (const std::system_error&) {
       }
     }
-    found.expect(!ran && things.alive() == 0);
+    EXPECT(found, !ran, things.alive() == 0);
     const auto none = rt.stats().blocking;
-    found.expect(none.threads == 0 && none.pending == 0 && none.jobs == 0 && none.peak == 0);
+    EXPECT(found, none.threads == 0, none.pending == 0, none.jobs == 0, none.peak == 0);
 
     faults::plan_for(fault::thread, 0, 0);
     blocking([&] { ran = true; });
@@ -275,10 +275,10 @@ TEST_CASE("without a thread a blocking call is a system_error, with one it waits
     auto late = n.spawn([] { return blocking([] { return 3; }); });
     yield_until([&] { return rt.stats().blocking.pending == 1; });
     held.let_go(1);
-    found.expect(late.get() == 3);
+    EXPECT(found, late.get() == 3);
     n.join();
     faults::plan_for(fault::thread, 0, 0);
-    found.expect(rt.stats().blocking.peak == 1);
+    EXPECT(found, rt.stats().blocking.peak == 1);
   });
   CHECK(found.wrong() == "");
 }

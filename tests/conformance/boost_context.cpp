@@ -165,7 +165,7 @@ TEST_CASE("a boost::context::fiber on ramie's stack may end on any thread, after
 
 // K34
 TEST_CASE("a boost::context::fiber that is dropped unwinds on ramie's stack", "[conformance][stacks][boost]") {
-  if (test::sanitized) return;  // they are not told of Boost's switches, and this one throws across one
+  if (test::sanitized) LEFT_OUT("sanitizers are not told of Boost's switches, and this one throws across one");
   auto alive = std::make_shared<int>(1);
   {
     context::fiber f(std::allocator_arg, stack_allocator(), [held = alive](context::fiber&& back) {
@@ -181,7 +181,7 @@ TEST_CASE("a boost::context::fiber that is dropped unwinds on ramie's stack", "[
 
 // K34, J7. What waits inside a boost::context::fiber is the ramie fiber that resumed it.
 TEST_CASE("a fiber may wait inside a boost::context::fiber that it has resumed", "[conformance][stacks][boost]") {
-  if (test::sanitized) return;
+  if (test::sanitized) LEFT_OUT("sanitizers are not told of Boost's switches");
   for (const unsigned workers : {1u, 2u, 4u}) {
     std::vector<int> got;
     ramie::run(with_workers(workers), [&] {
@@ -211,7 +211,7 @@ TEST_CASE("a fiber may wait inside a boost::context::fiber that it has resumed",
 
 // J7
 TEST_CASE("a join on a stack that is not the fiber's calls nobody there", "[conformance][stacks][boost][join]") {
-  if (test::sanitized) return;
+  if (test::sanitized) LEFT_OUT("sanitizers are not told of Boost's switches");
   std::atomic<int> ran{0}, above{0};
   ramie::run(with_workers(1), [&] {
     // Its stack has room for no child, whose promise is 64 KiB.
@@ -244,7 +244,7 @@ TEST_CASE("a join on a stack that is not the fiber's calls nobody there", "[conf
 
 // K15, K34
 TEST_CASE("an overflow of a stack allocator's stack is told as such", "[conformance][stacks][boost][death]") {
-  if (test::sanitized || test::under_valgrind()) return;
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     ramie::run(with_workers(1), [] {
       context::fiber f(std::allocator_arg, stack_allocator(32 * kib), [](context::fiber&& back) {

@@ -169,7 +169,7 @@ TEST_CASE("a join inside a destructor, and a shutdown, end in time", "[conforman
       nursery n;
       n.spawn({.name = "stubborn"}, [&] { test::wait_at(door); });
       found.expect(!ramie::with_timeout(1s, [&] { n.join(); }));  // from within another scope
-      found.expect(n.shutdown(0s).stragglers == std::vector<std::string>{"stubborn"});
+      EXPECT(found, n.shutdown(0s).stragglers == std::vector<std::string>{"stubborn"});
       n.join();
     });
   });
@@ -196,7 +196,7 @@ TEST_CASE("a scope from before waits until its fiber has unwound", "[conformance
       said.emplace_back("not reached");
     });
     found.expect(!in_time);
-    found.expect(said == std::vector<std::string>{"went on", "inner one delivered", "unwound"});
+    EXPECT(found, said == (std::vector<std::string>{"went on", "inner one delivered", "unwound"}));
   });
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("a child of a nursery opened in a destructor is not interrupted while 
         if (i == 0) ramie::yield();  // the other one starts above the join, on one worker
       }
       n.join();
-      found.expect(cleaned == 2);
+      EXPECT(found, cleaned == 2);
     });
   });
 }
@@ -286,8 +286,8 @@ TEST_CASE("children of a nursery opened in a destructor are not reached by a sco
       said.emplace_back("not reached");
     });
     found.expect(!in_time);
-    found.expect(answer == 1);
-    found.expect(said == std::vector<std::string>{"a child that starts later", "unwound"});
+    EXPECT(found, answer == 1);
+    EXPECT(found, said == (std::vector<std::string>{"a child that starts later", "unwound"}));
   });
 }
 
@@ -339,7 +339,7 @@ TEST_CASE("input while unwinding is not ended by a scope from before", "[conform
     wait_all_blocked();  // an operation that is ended and begun again never rests
     send(ends[1]);
     others.join();
-    found.expect(got == 4);
+    EXPECT(found, got == 4);
     found.expect(told_later);
   });
 }

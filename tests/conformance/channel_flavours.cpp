@@ -47,29 +47,29 @@ TEST_CASE("handles without anything behind them", "[conformance][flavours][misus
   as_thread_and_fiber([](findings& found) {
     ramie::oneshot_sender<int> no_sender;
     ramie::oneshot_receiver<int> no_receiver;
-    found.expect(misused([&] { no_sender.send(1); }) && no_sender.is_closed() && !no_sender.valid());
-    found.expect(misused([&] { (void)no_receiver.recv(); }) && misused([&] { (void)no_receiver.try_recv(); }));
-    found.expect(misused([&] { (void)no_receiver.recv_for(1s); }) && !no_receiver.valid());
+    EXPECT(found, misused([&] { no_sender.send(1); }), no_sender.is_closed(), !no_sender.valid());
+    EXPECT(found, misused([&] { (void)no_receiver.recv(); }), misused([&] { (void)no_receiver.try_recv(); }));
+    EXPECT(found, misused([&] { (void)no_receiver.recv_for(1s); }), !no_receiver.valid());
     auto used = make_oneshot<int>();
     used.tx.send(1);
-    found.expect(misused([&] { used.tx.send(2); }) && used.rx.recv() == 1);
+    EXPECT(found, misused([&] { used.tx.send(2); }), used.rx.recv() == 1);
     found.expect(misused([] { broadcast<int> none(0); }));
     const broadcast<int> silent;
-    found.expect(misused([&] { silent.send(1); }) && misused([&] { (void)silent.subscribe(); }));
-    found.expect(misused([&] { silent.close(); }) && misused([&] { (void)silent.is_closed(); }));
-    found.expect(misused([&] { (void)silent.receivers(); }) && !silent.valid());
+    EXPECT(found, misused([&] { silent.send(1); }), misused([&] { (void)silent.subscribe(); }));
+    EXPECT(found, misused([&] { silent.close(); }), misused([&] { (void)silent.is_closed(); }));
+    EXPECT(found, misused([&] { (void)silent.receivers(); }), !silent.valid());
     ramie::broadcast_receiver<int> deaf;
-    found.expect(misused([&] { (void)deaf.recv(); }) && misused([&] { (void)deaf.try_recv(); }));
-    found.expect(misused([&] { (void)deaf.recv_for(1s); }) && !deaf.valid());
+    EXPECT(found, misused([&] { (void)deaf.recv(); }), misused([&] { (void)deaf.try_recv(); }));
+    EXPECT(found, misused([&] { (void)deaf.recv_for(1s); }), !deaf.valid());
     const watch<int> blind;
-    found.expect(misused([&] { blind.send(1); }) && misused([&] { (void)blind.subscribe(); }));
-    found.expect(misused([&] { (void)blind.get(); }) && misused([&] { blind.close(); }) && !blind.valid());
+    EXPECT(found, misused([&] { blind.send(1); }), misused([&] { (void)blind.subscribe(); }));
+    EXPECT(found, misused([&] { (void)blind.get(); }), misused([&] { blind.close(); }), !blind.valid());
     ramie::watch_receiver<int> away;
-    found.expect(misused([&] { (void)away.get(); }) && misused([&] { (void)away.look(); }));
-    found.expect(misused([&] { (void)away.has_changed(); }) && misused([&] { (void)away.changed(); }));
+    EXPECT(found, misused([&] { (void)away.get(); }), misused([&] { (void)away.look(); }));
+    EXPECT(found, misused([&] { (void)away.has_changed(); }), misused([&] { (void)away.changed(); }));
     broadcast<int> news(1);
     const auto taken = std::move(news);
-    found.expect(misused([&] { news.send(1); }) && taken.send(1));  // NOLINT: moved from on purpose
+    EXPECT(found, misused([&] { news.send(1); }), taken.send(1));  // NOLINT: moved from on purpose
   });
 }
 
@@ -77,22 +77,22 @@ TEST_CASE("every receiver of a broadcast gets every message, at its own pace", "
   as_thread_and_fiber([](findings& found) {
     const broadcast<std::string> news(8);
     auto quick = news.subscribe(), slow = news.subscribe();
-    found.expect(quick.try_recv().status() == channel_status::would_block);
+    EXPECT(found, quick.try_recv().status() == channel_status::would_block);
     for (const auto* text : {"a", "b", "c"}) {
       found.expect(news.send(text));
       auto m = quick.recv();
-      found.expect(m && *m == text && m.lost() == 0);
+      EXPECT(found, m, *m == text, m.lost() == 0);
     }
-    found.expect(quick.try_recv().status() == channel_status::would_block);
-    found.expect(*slow.recv() == "a");
+    EXPECT(found, quick.try_recv().status() == channel_status::would_block);
+    EXPECT(found, *slow.recv() == "a");
     auto copy = slow;  // goes on by itself from the same position
-    found.expect(*slow.recv() == "b" && *slow.recv() == "c" && *copy.recv() == "b");
+    EXPECT(found, *slow.recv() == "b", *slow.recv() == "c", *copy.recv() == "b");
     auto late = news.subscribe();
-    found.expect(news.receivers() == 4 && late.try_recv().status() == channel_status::would_block);
+    EXPECT(found, news.receivers() == 4, late.try_recv().status() == channel_status::would_block);
     news.send("d");
-    found.expect(*late.recv() == "d" && *copy.recv() == "c" && *copy.recv() == "d" && *slow.recv() == "d");
+    EXPECT(found, *late.recv() == "d", *copy.recv() == "c", *copy.recv() == "d", *slow.recv() == "d");
     { const auto gone = std::move(late); }
-    found.expect(news.receivers() == 3 && !late.valid());  // NOLINT: moved from on purpose
+    EXPECT(found, news.receivers() == 3, !late.valid());  // NOLINT: moved from on purpose
   });
 }
 
@@ -110,10 +110,10 @@ TEST_CASE("a receiver that falls behind is told how many it lost", "[conformance
           const auto oldest = sent > capacity ? sent - capacity : 0;
           const auto expected = std::max(position, oldest);
           if (expected == sent) {
-            found.expect(m.status() == channel_status::would_block && !m && m.lost() == 0);
+            EXPECT(found, m.status() == channel_status::would_block, !m, m.lost() == 0);
             continue;
           }
-          found.expect(m && *m == expected && m.lost() == expected - position);
+          EXPECT(found, m, *m == expected, m.lost() == expected - position);
           position = expected + 1;
         }
       }
@@ -132,18 +132,18 @@ TEST_CASE("a broadcast closes: by hand, or with its last sender", "[conformance]
       if (by_hand) {
         twin->close();
         twin->close();
-        found.expect(news->is_closed() && !news->send(3));
+        EXPECT(found, news->is_closed(), !news->send(3));
         auto after = news->subscribe();
-        found.expect(after.recv().status() == channel_status::closed);
+        EXPECT(found, after.recv().status() == channel_status::closed);
       } else {
         news.reset();
         found.expect(!twin->is_closed());
         twin.reset();
       }
-      found.expect(*reader.recv() == 1 && *reader.try_recv() == 2);
-      found.expect(reader.recv().status() == channel_status::closed);
-      found.expect(reader.try_recv().status() == channel_status::closed);
-      found.expect(reader.recv_for(1h).status() == channel_status::closed);
+      EXPECT(found, *reader.recv() == 1, *reader.try_recv() == 2);
+      EXPECT(found, reader.recv().status() == channel_status::closed);
+      EXPECT(found, reader.try_recv().status() == channel_status::closed);
+      EXPECT(found, reader.recv_for(1h).status() == channel_status::closed);
     }
   });
 }
@@ -191,10 +191,10 @@ TEST_CASE("senders and receivers of a broadcast in a hurry: received and lost ad
           for (auto m = from.recv(); m; m = from.recv()) {
             all += 1 + m.lost();
             int& before = last[static_cast<std::size_t>(*m / each)];
-            found.expect(*m > before);
+            EXPECT(found, *m > before);
             before = *m;
           }
-          found.expect(all == 2 * static_cast<std::uint64_t>(each));
+          EXPECT(found, all == 2 * static_cast<std::uint64_t>(each));
         });
       }
       for (int s = 0; s < 2; ++s) {
@@ -218,8 +218,8 @@ TEST_CASE("broadcast and watch with a deadline", "[conformance][flavours][deadli
     watch<int> level(0);
     auto reader = news.subscribe();
     auto viewer = level.subscribe();
-    found.expect(reader.recv_for(0s).status() == channel_status::timed_out);
-    found.expect(viewer.changed_until(ramie::now() - 1s) == channel_status::timed_out);
+    EXPECT(found, reader.recv_for(0s).status() == channel_status::timed_out);
+    EXPECT(found, viewer.changed_until(ramie::now() - 1s) == channel_status::timed_out);
     for (const bool comes : {false, true}) {
       nursery n;
       auto heard = n.spawn([&] { return reader.recv_for(1s).status(); });
@@ -227,14 +227,14 @@ TEST_CASE("broadcast and watch with a deadline", "[conformance][flavours][deadli
       ramie::yield();
       clock.advance(999ms);
       ramie::yield();
-      found.expect(!heard.done() && !seen.done());
+      EXPECT(found, !heard.done(), !seen.done());
       if (comes) {
         news.send(1);
         level.send(1);
       }
       clock.advance(1ms);
       const auto expected = comes ? channel_status::ok : channel_status::timed_out;
-      found.expect(heard.get() == expected && seen.get() == expected);
+      EXPECT(found, heard.get() == expected, seen.get() == expected);
       n.join();
     }
     bool ended = true;  // a cancelled wait leaves nothing listed
@@ -244,7 +244,7 @@ TEST_CASE("broadcast and watch with a deadline", "[conformance][flavours][deadli
     clock.advance(1s);
     n.join();
     news.send(9);
-    found.expect(!ended && *reader.recv() == 9);
+    EXPECT(found, !ended, *reader.recv() == 9);
   });
 }
 
@@ -256,11 +256,11 @@ TEST_CASE("a copy that throws leaves the message the next one", "[conformance][f
     found.expect(falls(1, [&] { (void)reader.try_recv(); }));
     found.expect(falls(1, [&] { (void)reader.recv(); }));
     auto m = reader.recv();
-    found.expect(m && m->value() == 4 && m.lost() == 3);
+    EXPECT(found, m, m->value() == 4, m.lost() == 3);
     found.expect(falls(1, [&] { news.send(fragile(6)); }));  // nothing was sent
     m = reader.recv();
-    found.expect(m && m->value() == 5 && m.lost() == 0);
-    found.expect(reader.try_recv().status() == channel_status::would_block);
+    EXPECT(found, m, m->value() == 5, m.lost() == 0);
+    EXPECT(found, reader.try_recv().status() == channel_status::would_block);
   });
 }
 
@@ -345,8 +345,8 @@ TEST_CASE("receivers of a broadcast come and go while it is sent to", "[conforma
       for (int k = 0; k < 3; ++k) {
         const auto got = reader.recv();
         if (!got) break;
-        if (expected) found.expect(*got == *expected + static_cast<int>(got.lost()));
-        found.expect(*got >= before);
+        if (expected) EXPECT(found, *got == *expected + static_cast<int>(got.lost()));
+        EXPECT(found, *got >= before);
         expected = *got + 1;
       }
     }
@@ -367,27 +367,27 @@ TEST_CASE("a watch shows the latest value, and that it changed", "[conformance][
   as_thread_and_fiber([](findings& found) {
     const watch<std::string> level("one");
     auto viewer = level.subscribe();
-    found.expect(*viewer.look() == "one" && viewer.generation() == 1 && !viewer.has_changed());
-    found.expect(level.send("two") && viewer.has_changed() && viewer.generation() == 1);
-    found.expect(*viewer.look() == "two" && viewer.has_changed());  // a look does not count
-    found.expect(viewer.changed() && viewer.generation() == 2 && !viewer.has_changed());
+    EXPECT(found, *viewer.look() == "one", viewer.generation() == 1, !viewer.has_changed());
+    EXPECT(found, level.send("two"), viewer.has_changed(), viewer.generation() == 1);
+    EXPECT(found, *viewer.look() == "two", viewer.has_changed());  // a look does not count
+    EXPECT(found, viewer.changed(), viewer.generation() == 2, !viewer.has_changed());
     const auto kept = viewer.get();
     auto copy = viewer;
     level.send("three");
     level.send("four");
-    found.expect(*kept == "two" && *level.get() == "four");
-    found.expect(viewer.changed() && *viewer.get() == "four" && viewer.generation() == 4);  // "three" was skipped
-    found.expect(viewer.changed_for(0s) == channel_status::timed_out);
-    found.expect(copy.has_changed() && copy.generation() == 2 && *copy.get() == "four" && !copy.has_changed());
-    found.expect(level.subscribe().generation() == 4);
-    found.expect(level.receivers() == 2);
+    EXPECT(found, *kept == "two", *level.get() == "four");
+    EXPECT(found, viewer.changed(), *viewer.get() == "four", viewer.generation() == 4);  // "three" was skipped
+    EXPECT(found, viewer.changed_for(0s) == channel_status::timed_out);
+    EXPECT(found, copy.has_changed(), copy.generation() == 2, *copy.get() == "four", !copy.has_changed());
+    EXPECT(found, level.subscribe().generation() == 4);
+    EXPECT(found, level.receivers() == 2);
     level.send("last");
     level.close();
     level.close();
-    found.expect(!level.send("refused") && level.is_closed());
-    found.expect(viewer.changed() && *viewer.get() == "last");  // first what was not seen, then the end
-    found.expect(!viewer.changed() && !viewer.has_changed() && *viewer.look() == "last");
-    found.expect(viewer.changed_for(1h) == channel_status::closed);
+    EXPECT(found, !level.send("refused"), level.is_closed());
+    EXPECT(found, viewer.changed(), *viewer.get() == "last");  // first what was not seen, then the end
+    EXPECT(found, !viewer.changed(), !viewer.has_changed(), *viewer.look() == "last");
+    EXPECT(found, viewer.changed_for(1h) == channel_status::closed);
   });
 }
 
@@ -402,13 +402,13 @@ TEST_CASE("watchers skip, never go back, and see the last value before the end",
       int last = 0;
       std::uint64_t generation = viewer.generation();
       while (viewer.changed()) {
-        found.expect(viewer.generation() > generation);
+        EXPECT(found, viewer.generation() > generation);
         generation = viewer.generation();
         const int now = *viewer.look();
-        found.expect(now >= last && now + 1 >= static_cast<int>(generation));  // it may be newer, never older
+        EXPECT(found, now >= last, now + 1 >= static_cast<int>(generation));  // it may be newer, never older
         last = now;
       }
-      found.expect(last == values && generation == static_cast<std::uint64_t>(values) + 1);
+      EXPECT(found, last == values, generation == static_cast<std::uint64_t>(values) + 1);
     };
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i) threads.emplace_back(look_on, level.subscribe());
@@ -442,8 +442,8 @@ TEST_CASE("a broadcast that never waits lets its receivers have their turn", "[c
     for (int i = 0; i < 10'000; ++i) news.send(i);
     news.close();
     n.join();
-    found.expect(heard + lost == 10'000);
-    found.expect(heard > 5'000);  // not just what is left at the end
+    EXPECT(found, heard + lost == 10'000);
+    EXPECT(found, heard > 5'000);  // not just what is left at the end
   });
 }
 

@@ -342,9 +342,9 @@ TEST_CASE("give up after a while, and hear of it when it is done", "[conformance
     slow.send(42);
     ramie::yield();
     done.close();
-    found.expect(idle.get() > 3);
+    EXPECT(found, idle.get() > 3);
     n.join();
-    found.expect(said == "late late late answer");
+    EXPECT(found, said == "late late late answer");
   });
 }
 

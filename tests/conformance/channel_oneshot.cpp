@@ -54,19 +54,19 @@ class reassignable : public intercepted {
 TEST_CASE("a oneshot carries one value", "[conformance][flavours][oneshot]") {
   as_thread_and_fiber([](findings& found) {
     auto [tx, rx] = make_oneshot<std::unique_ptr<int>>();
-    found.expect(tx.valid() && rx.valid() && !tx.is_closed());
-    found.expect(rx.try_recv().status() == channel_status::would_block);
+    EXPECT(found, tx.valid(), rx.valid(), !tx.is_closed());
+    EXPECT(found, rx.try_recv().status() == channel_status::would_block);
     auto mine = std::make_unique<int>(5);
-    found.expect(tx.send(std::move(mine)) && mine == nullptr);
-    found.expect(!tx.valid() && tx.is_closed());
+    EXPECT(found, tx.send(std::move(mine)), mine == nullptr);
+    EXPECT(found, !tx.valid(), tx.is_closed());
     const auto got = rx.recv();
-    found.expect(got && **got == 5);
-    found.expect(!rx.recv() && rx.try_recv().status() == channel_status::closed);  // it was taken
+    EXPECT(found, got, **got == 5);
+    EXPECT(found, !rx.recv(), rx.try_recv().status() == channel_status::closed);  // it was taken
     auto text = make_oneshot<std::string>();
     const std::string constant(100, 'c');
-    found.expect(text.tx.send(constant) && constant.size() == 100);
+    EXPECT(found, text.tx.send(constant), constant.size() == 100);
     auto r = text.rx.try_recv();
-    found.expect(r && r->size() == 100 && text.rx.recv_for(1h).status() == channel_status::closed);
+    EXPECT(found, r, r->size() == 100, text.rx.recv_for(1h).status() == channel_status::closed);
   });
 }
 
@@ -74,11 +74,11 @@ TEST_CASE("an end of a oneshot that goes is noticed by the other", "[conformance
   as_thread_and_fiber([](findings& found) {
     auto one = make_oneshot<int>();
     one.tx = {};
-    found.expect(!one.rx.recv() && one.rx.try_recv().status() == channel_status::closed);
+    EXPECT(found, !one.rx.recv(), one.rx.try_recv().status() == channel_status::closed);
     auto two = make_oneshot<std::unique_ptr<int>>();
     two.rx = {};
     auto mine = std::make_unique<int>(1);
-    found.expect(two.tx.is_closed() && !two.tx.send(std::move(mine)) && mine != nullptr);
+    EXPECT(found, two.tx.is_closed(), !two.tx.send(std::move(mine)), mine != nullptr);
     found.expect(!two.tx.valid());  // it has let go either way
   });
   as_fiber([](findings& found, auto&) {
@@ -115,7 +115,7 @@ TEST_CASE("a oneshot value is destroyed once, whatever becomes of the ends", "[c
       if (order == 1) ends.rx = {};
       test::citizen someone(all);
       const bool sent = ends.tx.send(std::move(someone));
-      found.expect(sent == (order != 1));
+      EXPECT(found, sent == (order != 1));
       if (order == 2) ends.rx = {};                              // sent, not received
       if (order == 3) found.expect(ends.rx.recv().has_value());  // received
       if (order == 4) (void)ends.rx.try_recv();
@@ -129,8 +129,8 @@ TEST_CASE("a oneshot value is destroyed once, whatever becomes of the ends", "[c
 TEST_CASE("a oneshot with a deadline", "[conformance][flavours][oneshot][deadline]") {
   as_fiber([](findings& found, ramie::manual_clock& clock) {
     auto [tx, rx] = make_oneshot<int>();
-    found.expect(rx.recv_for(0s).status() == channel_status::timed_out);
-    found.expect(rx.recv_until(ramie::now() - 1s).status() == channel_status::timed_out);
+    EXPECT(found, rx.recv_for(0s).status() == channel_status::timed_out);
+    EXPECT(found, rx.recv_until(ramie::now() - 1s).status() == channel_status::timed_out);
     nursery n;
     auto late = n.spawn([&, &r = rx] { return r.recv_for(1s).status(); });
     ramie::yield();
@@ -138,12 +138,12 @@ TEST_CASE("a oneshot with a deadline", "[conformance][flavours][oneshot][deadlin
     ramie::yield();
     found.expect(!late.done());
     clock.advance(1ms);
-    found.expect(late.get() == channel_status::timed_out);
+    EXPECT(found, late.get() == channel_status::timed_out);
     auto in_time = n.spawn([&, &r = rx] { return r.recv_for(1s).value(); });
     ramie::yield();
     found.expect(tx.send(3));
     clock.advance(2s);  // it was there before, though nobody has run since
-    found.expect(in_time.get() == 3);
+    EXPECT(found, in_time.get() == 3);
     n.join();
   });
 }
@@ -160,10 +160,10 @@ TEST_CASE("a cancelled wait leaves the oneshot as it was", "[conformance][flavou
       clock.advance(1s);
       if (sent_meanwhile) found.expect(ends.tx.send(4));  // woken already, and has not run yet
       n.join();
-      found.expect(ended == got.has_value());
+      EXPECT(found, ended == got.has_value());
     }
     if (!got) got = ends.rx.recv();
-    found.expect(got == 4);
+    EXPECT(found, got == 4);
   });
 }
 
@@ -190,9 +190,9 @@ TEST_CASE("sender and receiver of a oneshot meet at any moment", "[conformance][
         nursery n;
         n.spawn([&, tx = std::move(ends.tx)]() mutable {
           for (int i = 0; i < round % 16; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
-          if (round % 5 != 0) found.expect(tx.send(round) || round % 7 == 0);
+          if (round % 5 != 0 && !tx.send(round)) EXPECT(found, round % 7 == 0);
         });
-        if (round % 7 != 0) found.expect(ends.rx.recv() == (round % 5 != 0 ? std::optional(round) : std::nullopt));
+        if (round % 7 != 0) EXPECT(found, ends.rx.recv() == (round % 5 != 0 ? std::optional(round) : std::nullopt));
         ends.rx = {};
         n.join();
       }
@@ -206,7 +206,7 @@ TEST_CASE("threads and fibers meet by oneshots", "[conformance][flavours][onesho
   ramie::channel<ramie::oneshot_receiver<int>> calls(0);
   std::thread outside([&] {
     int number = 0;
-    for (auto& rx : calls) found.expect(rx.recv() == number++);
+    for (auto& rx : calls) EXPECT(found, rx.recv() == number++);
   });
   ramie::run(with_workers(1), [&] {
     for (int round = 0; round < test::scaled(1'000, 100); ++round) {
@@ -237,7 +237,7 @@ TEST_CASE("a oneshot is sent while its receiver goes to sleep", "[conformance][f
   for (int round = 1; round <= rounds; ++round) {
     ends = make_oneshot<int>();
     made.meet();
-    found.expect(ends.rx.recv() == round);
+    EXPECT(found, ends.rx.recv() == round);
     sent.meet();
   }
   outside.join();
@@ -248,20 +248,20 @@ TEST_CASE("a oneshot whose value throws when it is moved", "[conformance][flavou
   as_thread_and_fiber([](findings& found) {
     auto ends = make_oneshot<fragile>();
     fragile mine(6);
-    found.expect(falls(1, [&] { ends.tx.send(std::move(mine)); }) && mine.value() == 6);
-    found.expect(ends.tx.valid() && ends.rx.try_recv().status() == channel_status::would_block);
+    EXPECT(found, falls(1, [&] { ends.tx.send(std::move(mine)); }), mine.value() == 6);
+    EXPECT(found, ends.tx.valid(), ends.rx.try_recv().status() == channel_status::would_block);
     found.expect(ends.tx.send(std::move(mine)));
     found.expect(falls(1, [&] { (void)ends.rx.recv(); }));
     found.expect(falls(1, [&] { (void)ends.rx.try_recv(); }));
     const auto got = ends.rx.recv();
-    found.expect(got && got->value() == 6);
+    EXPECT(found, got, got->value() == 6);
   });
   as_thread_and_fiber([](findings& found) {  // one move on the way out, whichever way
     const auto arrives = [&](auto receive) {
       auto ends = make_oneshot<fragile>();
       found.expect(ends.tx.send(fragile(6)));
       int value = 0;
-      found.expect(!falls(2, [&] { value = receive(ends.rx)->value(); }) && value == 6);
+      EXPECT(found, !falls(2, [&] { value = receive(ends.rx)->value(); }), value == 6);
     };
     arrives([](auto& rx) { return rx.recv(); });
     arrives([](auto& rx) { return rx.try_recv(); });

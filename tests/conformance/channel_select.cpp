@@ -52,33 +52,33 @@ TEST_CASE("exactly one case happens, and the others have taken and given nothing
     for (int round = 0; round < 300; ++round) {
       if (a.len() == 0) a.send(1);
       if (b.len() == 0) b.send(2);
-      if (c.len() != 0) found.expect(*c.recv() != nullptr);
+      if (c.len() != 0) EXPECT(found, *c.recv() != nullptr);
       auto mine = std::make_unique<int>(3);
       std::string text(100, 'x');
       std::size_t handled = 9;
       const auto which = select(on_recv(a,
                                         [&](std::optional<int> v) {
-                                          found.expect(v == 1);
+                                          EXPECT(found, v == 1);
                                           handled = 0;
                                         }),
                                 on_recv(b,
                                         [&](std::optional<int> v) {
-                                          found.expect(v == 2);
+                                          EXPECT(found, v == 2);
                                           handled = 1;
                                         }),
                                 on_send(c, mine,
                                         [&](bool sent) {
-                                          found.expect(sent && mine == nullptr);
+                                          EXPECT(found, sent, mine == nullptr);
                                           handled = 2;
                                         }),
                                 on_send(full, text, whatever));
-      found.expect(which == handled && which < 3);
+      EXPECT(found, which == handled, which < 3);
       ++seen[which % 3];
-      found.expect(a.len() == (which != 0) && b.len() == (which != 1) && c.len() == (which == 2));
-      found.expect((mine == nullptr) == (which == 2));
-      found.expect(text.size() == 100 && full.len() == 1);
+      EXPECT(found, a.len() == (which != 0), b.len() == (which != 1), c.len() == (which == 2));
+      EXPECT(found, (mine == nullptr) == (which == 2));
+      EXPECT(found, text.size() == 100, full.len() == 1);
     }
-    for (const int times : seen) found.expect(times > 0);
+    for (const int times : seen) EXPECT(found, times > 0);
   });
 }
 
@@ -94,15 +94,15 @@ TEST_CASE("the losing cases of a select that waited are off", "[conformance][sel
                     on_recv(won, [&](std::optional<int> v) { got = *v; }));
     });
     ramie::yield();
-    found.expect(won.try_send(5) == channel_status::ok);
+    EXPECT(found, won.try_send(5) == channel_status::ok);
     for (int look = 0; look < 2; ++look) {  // before it runs again, and after
-      found.expect(a.try_send(1) == channel_status::would_block);
-      found.expect(b.try_recv().status() == channel_status::would_block);
-      found.expect(won.try_send(6) == channel_status::would_block);
+      EXPECT(found, a.try_send(1) == channel_status::would_block);
+      EXPECT(found, b.try_recv().status() == channel_status::would_block);
+      EXPECT(found, won.try_send(6) == channel_status::would_block);
       ramie::yield();
     }
-    found.expect(which.get() == 2 && got == 5 && ran == 0);
-    found.expect(mine != nullptr && *mine == 7);
+    EXPECT(found, which.get() == 2, got == 5, ran == 0);
+    EXPECT(found, mine != nullptr, *mine == 7);
   });
 }
 
@@ -184,21 +184,21 @@ TEST_CASE("a case on a closed channel is ready", "[conformance][select]") {
     broken.close(std::make_exception_ptr(std::runtime_error("broken")));
     std::optional<std::string> got("none yet");
     const auto keep = [&](std::optional<std::string> v) { got = std::move(v); };
-    found.expect(select(on_recv(open, whatever), on_recv(closed, keep)) == 1 && got == "last");
-    found.expect(select(on_recv(open, whatever), on_recv(closed, keep)) == 1 && !got);
-    found.expect(select(on_recv(broken, keep), on_recv(open, whatever)) == 0 && got == "before");
+    EXPECT(found, select(on_recv(open, whatever), on_recv(closed, keep)) == 1, got == "last");
+    EXPECT(found, select(on_recv(open, whatever), on_recv(closed, keep)) == 1, !got);
+    EXPECT(found, select(on_recv(broken, keep), on_recv(open, whatever)) == 0, got == "before");
     std::string thrown;
     try {
       (void)select(on_recv(broken, keep), on_recv(open, whatever));
     } catch (const std::runtime_error& e) {
       thrown = e.what();
     }
-    found.expect(thrown == "broken" && got == "before");
+    EXPECT(found, thrown == "broken", got == "before");
     for (const auto& c : {closed, broken}) {
       std::string mine(50, 'm');
       bool sent = true;
-      found.expect(select(on_send(c, mine, [&](bool done) { sent = done; }), on_recv(open, whatever)) == 0);
-      found.expect(!sent && mine.size() == 50);
+      EXPECT(found, select(on_send(c, mine, [&](bool done) { sent = done; }), on_recv(open, whatever)) == 0);
+      EXPECT(found, !sent, mine.size() == 50);
     }
   });
 }
@@ -224,8 +224,8 @@ TEST_CASE("a close ends a select that waits", "[conformance][select]") {
       c.close();
       n.join();
     }
-    found.expect(nothing && sent && mine == nullptr);
-    found.expect(c.len() == 1 && **c.recv() == 4 && !c.recv());
+    EXPECT(found, nothing, sent, mine == nullptr);
+    EXPECT(found, c.len() == 1, **c.recv() == 4, !c.recv());
     c = channel<std::unique_ptr<int>>(0);
     nursery n;
     n.spawn([&] {
@@ -239,7 +239,7 @@ TEST_CASE("a close ends a select that waits", "[conformance][select]") {
     c.close(std::make_exception_ptr(std::logic_error("why")));
     n.join();
     found.expect(threw);
-    found.expect(other.try_send(1) == channel_status::would_block);
+    EXPECT(found, other.try_send(1) == channel_status::would_block);
   });
 }
 
@@ -256,12 +256,12 @@ TEST_CASE("a case on an empty handle is never ready", "[conformance][select]") {
     int element = 1;
     for (int round = 0; round < 50; ++round) {
       ready.send(round);
-      found.expect(select(on_recv(none, whatever), on_send(none, element, whatever),
-                          on_send(no_sender, element, whatever), on_recv(no_receiver, whatever),
-                          on_recv(ready, whatever), on_join(no_task, whatever), on_join(no_oneshot, whatever),
-                          on_join(no_broadcast, whatever), on_join(no_watch, whatever)) == 4);
-      found.expect(select(on_recv(none, whatever), on_send(none, element, whatever), on_join(no_task, whatever),
-                          otherwise(whatever)) == 3);
+      EXPECT(found,
+             select(on_recv(none, whatever), on_send(none, element, whatever), on_send(no_sender, element, whatever),
+                    on_recv(no_receiver, whatever), on_recv(ready, whatever), on_join(no_task, whatever),
+                    on_join(no_oneshot, whatever), on_join(no_broadcast, whatever), on_join(no_watch, whatever)) == 4);
+      EXPECT(found, select(on_recv(none, whatever), on_send(none, element, whatever), on_join(no_task, whatever),
+                           otherwise(whatever)) == 3);
     }
   });
 }
@@ -273,11 +273,11 @@ TEST_CASE("one channel in several cases", "[conformance][select]") {
     int next = 0, expected = 0;
     for (int round = 0; round < 300; ++round) {
       while (c.len() < 4) c.send(next++);
-      const auto in_order = [&](std::optional<int> v) { found.expect(v == expected++); };
+      const auto in_order = [&](std::optional<int> v) { EXPECT(found, v == expected++); };
       ++seen[select(on_recv(c, in_order), on_recv(c, in_order), on_recv(c, in_order))];
-      found.expect(c.len() == 3);
+      EXPECT(found, c.len() == 3);
     }
-    for (const int times : seen) found.expect(times > 30);
+    for (const int times : seen) EXPECT(found, times > 30);
   });
   as_fiber([](findings& found, auto&) {
     channel<int> c(0);
@@ -286,10 +286,10 @@ TEST_CASE("one channel in several cases", "[conformance][select]") {
     auto first = n.spawn(
         [&] { return select(on_recv(c, [&](auto v) { handled += *v; }), on_recv(c, [&](auto v) { handled += *v; })); });
     ramie::yield();
-    found.expect(c.try_send(10) == channel_status::ok);
-    found.expect(c.try_send(100) == channel_status::would_block);
-    found.expect(first.get() < 2);
-    found.expect(handled == 10);
+    EXPECT(found, c.try_send(10) == channel_status::ok);
+    EXPECT(found, c.try_send(100) == channel_status::would_block);
+    EXPECT(found, first.get() < 2);
+    EXPECT(found, handled == 10);
   });
 }
 
@@ -297,8 +297,8 @@ TEST_CASE("both directions of one channel: a select does not meet itself", "[con
   as_thread_and_fiber([](findings& found) {
     channel<int> c(0);
     int element = 1;
-    found.expect(select(on_recv(c, whatever), on_send(c, element, whatever), otherwise(whatever)) == 2);
-    found.expect(select(on_recv(c, whatever), on_send(c, element, whatever), on_timeout(0s, whatever)) == 2);
+    EXPECT(found, select(on_recv(c, whatever), on_send(c, element, whatever), otherwise(whatever)) == 2);
+    EXPECT(found, select(on_recv(c, whatever), on_send(c, element, whatever), on_timeout(0s, whatever)) == 2);
   });
   as_fiber([](findings& found, auto&) {
     channel<int> c(0);
@@ -310,14 +310,14 @@ TEST_CASE("both directions of one channel: a select does not meet itself", "[con
       ramie::yield();
       found.expect(!which.done());
       if (round % 2 == 0) {
-        found.expect(c.try_send(round) == channel_status::ok);
-        found.expect(c.try_recv().status() == channel_status::would_block);
-        found.expect(which.get() == 0 && got == round);
+        EXPECT(found, c.try_send(round) == channel_status::ok);
+        EXPECT(found, c.try_recv().status() == channel_status::would_block);
+        EXPECT(found, which.get() == 0, got == round);
       } else {
         const auto r = c.try_recv();
-        found.expect(r && *r == 5);
-        found.expect(c.try_send(1) == channel_status::would_block);
-        found.expect(which.get() == 1);
+        EXPECT(found, r, *r == 5);
+        EXPECT(found, c.try_send(1) == channel_status::would_block);
+        EXPECT(found, which.get() == 1);
       }
       n.join();
     }
@@ -337,7 +337,7 @@ TEST_CASE("sixty-four cases", "[conformance][select]") {
     for (std::size_t k = 0; k < 64; ++k) {
       int got = -1;
       c[k].send(static_cast<int>(k));
-      found.expect(select_among_all(c, got, all) == k && got == static_cast<int>(k));
+      EXPECT(found, select_among_all(c, got, all) == k, got == static_cast<int>(k));
     }
   });
   as_fiber([&](findings& found, auto&) {
@@ -348,8 +348,8 @@ TEST_CASE("sixty-four cases", "[conformance][select]") {
       nursery n;
       auto which = n.spawn([&] { return select_among_all(c, got, all); });
       ramie::yield();
-      found.expect(c[k].try_send(8) == channel_status::ok);
-      found.expect(which.get() == k && got == 8);
+      EXPECT(found, c[k].try_send(8) == channel_status::ok);
+      EXPECT(found, which.get() == k, got == 8);
     }
   });
 }
@@ -366,7 +366,7 @@ TEST_CASE("a selector is made at run time and waits again and again", "[conforma
         c = channel<int>(0);
         any.on_recv(c, [&](std::optional<int> v) { got = *v; });
       }
-      found.expect(any.size() == size);
+      EXPECT(found, any.size() == size);
       nursery n;
       n.spawn([&] {
         int number = 0;
@@ -376,13 +376,13 @@ TEST_CASE("a selector is made at run time and waits again and again", "[conforma
         const auto k = static_cast<std::size_t>(round) * 7919 % size;
         wanted.send(k);
         if (round % 2 == 0) ramie::yield();  // the sender waits for the select, or the other way round
-        found.expect(any.wait() == k && got == round);
+        EXPECT(found, any.wait() == k, got == round);
       }
       wanted.close();
       n.join();
-      for (auto& c : in) found.expect(c.try_send(1) == channel_status::would_block);
+      for (auto& c : in) EXPECT(found, c.try_send(1) == channel_status::would_block);
       any.clear();
-      found.expect(any.size() == 0);
+      EXPECT(found, any.size() == 0);
     }
   });
 }
@@ -393,11 +393,11 @@ TEST_CASE("a case that has happened keeps nothing of its element", "[conformance
     const auto element = std::make_shared<int>(1);
     const channel<std::shared_ptr<int>> c(1);
     ramie::selector s;
-    s.on_recv(c, [&](const std::optional<std::shared_ptr<int>>& got) { found.expect(got && *got == element); });
+    s.on_recv(c, [&](const std::optional<std::shared_ptr<int>>& got) { EXPECT(found, got, *got == element); });
     for (int i = 0; i < 3; ++i) {
       c.send(element);
-      found.expect(s.wait() == 0);
-      found.expect(element.use_count() == 1);
+      EXPECT(found, s.wait() == 0);
+      EXPECT(found, element.use_count() == 1);
     }
   });
 }

@@ -56,16 +56,16 @@ TEST_CASE("of several cases on one channel each wins its share of the waits", "[
     channel<int> c(0);
     const auto two = wins<2>(
         found, [&] { return select(on_recv(c, whatever), on_recv(c, whatever)); }, [&](int i) { c.send(i); });
-    for (const int times : two) found.expect(times >= share_of_two);
+    for (const int times : two) EXPECT(found, times >= share_of_two);
     const auto three = wins<3>(
         found, [&] { return select(on_recv(c, whatever), on_recv(c, whatever), on_recv(c, whatever)); },
         [&](int i) { c.send(i); });
-    for (const int times : three) found.expect(times >= share_of_three);
+    for (const int times : three) EXPECT(found, times >= share_of_three);
     int a = 1, b = 2;
     const auto senders =
         wins<2>(found, [&] { return select(on_send(c, a, whatever), on_send(c, b, whatever)); },
                 [&](int) { found.expect(c.recv().has_value()); });
-    for (const int times : senders) found.expect(times >= share_of_two);
+    for (const int times : senders) EXPECT(found, times >= share_of_two);
   });
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("a close is told to any of several cases on its channel", "[conformanc
           c.close();
           c = channel<int>(0);
         });
-    for (const int times : won) found.expect(times >= share_of_two);
+    for (const int times : won) EXPECT(found, times >= share_of_two);
   });
 }
 
@@ -96,13 +96,13 @@ TEST_CASE("a full buffer takes from any of several cases that wait to send", "[c
       nursery n;
       auto which = n.spawn([&] { return select(on_send(c, a, whatever), on_send(c, b, whatever)); });
       ramie::yield();
-      found.expect(c.try_recv().status() == channel_status::ok);
+      EXPECT(found, c.try_recv().status() == channel_status::ok);
       const auto index = which.get();
       ++won[index];
       n.join();
-      found.expect(c.len() == 1);
+      EXPECT(found, c.len() == 1);
     }
-    for (const int times : won) found.expect(times >= share_of_two);
+    for (const int times : won) EXPECT(found, times >= share_of_two);
   });
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("among several channels it is the partner that chooses", "[conformance
     const auto with_select = wins<2>(
         found, [&] { return select(on_recv(a, whatever), on_recv(b, whatever)); },
         [&](int) { select(on_send(a, x, whatever), on_send(b, y, whatever)); });
-    for (const int times : with_select) found.expect(times >= share_of_two);
+    for (const int times : with_select) EXPECT(found, times >= share_of_two);
     // One that takes turns gets what it asks for. Of the two cases on `a` each has its share of those.
     std::array<int, 3> won{};
     for (int round = 0; round < 2 * rounds; ++round) {
@@ -124,11 +124,11 @@ TEST_CASE("among several channels it is the partner that chooses", "[conformance
       ramie::yield();
       (round % 2 == 0 ? a : b).send(round);
       const auto index = which.get();
-      found.expect((index == 1) == (round % 2 == 1));
+      EXPECT(found, (index == 1) == (round % 2 == 1));
       ++won[index];
       n.join();
     }
-    found.expect(won[0] >= share_of_two && won[2] >= share_of_two);
+    EXPECT(found, won[0] >= share_of_two, won[2] >= share_of_two);
   });
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("of several joinables that come true together each wins its share", "[
       ++won[which.get()];
       n.join();
     }
-    for (const int times : won) found.expect(times >= share_of_two);
+    for (const int times : won) EXPECT(found, times >= share_of_two);
   });
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("of several joinables that have come true while a select lists itself 
       });
       ++won[select(on_recv(never, whatever), on_join(one.rx, whatever), on_join(two.rx, whatever))];
     }
-    found.expect(won[0] == 0 && won[1] >= share_of_two && won[2] >= share_of_two);
+    EXPECT(found, won[0] == 0, won[1] >= share_of_two, won[2] >= share_of_two);
   });
 }
 

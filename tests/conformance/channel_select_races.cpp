@@ -165,13 +165,13 @@ TEST_CASE("a channel becomes ready between the asking and the listing", "[confor
       found.expect(then.happened());
       return which;
     };
-    found.expect(meanwhile([&] { b.send(7); }) == 1 && got == 7 && mine != nullptr);
-    found.expect(meanwhile([&] { (void)full.try_recv(); }) == 2 && mine == nullptr && full.len() == 1);
+    EXPECT(found, meanwhile([&] { b.send(7); }) == 1, got == 7, mine != nullptr);
+    EXPECT(found, meanwhile([&] { (void)full.try_recv(); }) == 2, mine == nullptr, full.len() == 1);
     mine = std::make_unique<int>(3);
-    found.expect(meanwhile([&] { b.close(); }) == 1 && got == -1);
+    EXPECT(found, meanwhile([&] { b.close(); }) == 1, got == -1);
     b = channel<int>(0);
     got = 0;
-    found.expect(meanwhile([&] { full.close(); }) == 2 && mine != nullptr && got == 0);
+    EXPECT(found, meanwhile([&] { full.close(); }) == 2, mine != nullptr, got == 0);
     full = channel<std::unique_ptr<int>>(0);
     bool threw = false;
     try {
@@ -179,7 +179,7 @@ TEST_CASE("a channel becomes ready between the asking and the listing", "[confor
     } catch (const std::logic_error&) {
       threw = true;
     }
-    found.expect(threw && got == 0 && b.try_send(1) == channel_status::would_block);
+    EXPECT(found, threw, got == 0, b.try_send(1) == channel_status::would_block);
   });
 }
 
@@ -200,26 +200,26 @@ TEST_CASE("a partner comes between the listing and the sleep", "[conformance][se
       return a.try_send(1) == channel_status::would_block && b.try_send(1) == channel_status::would_block &&
              out.try_recv().status() == channel_status::would_block;
     };
-    found.expect(meanwhile(channel_moment::has_published,
-                           [&] { found.expect(b.try_send(7) == channel_status::ok && off()); }) == 1);
-    found.expect(got == 7 && mine != nullptr && off());
-    found.expect(meanwhile(channel_moment::has_published, [&] {
-                   const auto r = out.try_recv();
-                   found.expect(r && **r == 2 && off());
-                 }) == 2);
-    found.expect(mine == nullptr && off());
-    found.expect(meanwhile(channel_moment::has_published, [&] {
-                   step_in::next(channel_moment::will_unpublish, [&] { found.expect(off()); });
-                   found.expect(a.try_send(8) == channel_status::ok);
-                 }) == 0);
-    found.expect(got == 8 && off());
+    std::size_t which =
+        meanwhile(channel_moment::has_published, [&] { EXPECT(found, b.try_send(7) == channel_status::ok, off()); });
+    EXPECT(found, which == 1, got == 7, mine != nullptr, off());
+    which = meanwhile(channel_moment::has_published, [&] {
+      const auto r = out.try_recv();
+      EXPECT(found, r, **r == 2, off());
+    });
+    EXPECT(found, which == 2, mine == nullptr, off());
+    which = meanwhile(channel_moment::has_published, [&] {
+      step_in::next(channel_moment::will_unpublish, [&] { found.expect(off()); });
+      EXPECT(found, a.try_send(8) == channel_status::ok);
+    });
+    EXPECT(found, which == 0, got == 8, off());
     mine = std::make_unique<int>(3);
-    found.expect(meanwhile(channel_moment::has_published, [&] {
-                   b.close();
-                   a.close();
-                   out.close();
-                 }) == 1);
-    found.expect(got == -1 && mine != nullptr && out.len() == 0);
+    EXPECT(found, meanwhile(channel_moment::has_published, [&] {
+                    b.close();
+                    a.close();
+                    out.close();
+                  }) == 1);
+    EXPECT(found, got == -1, mine != nullptr, out.len() == 0);
   });
 }
 
@@ -232,12 +232,12 @@ TEST_CASE("a select that is unlisting itself can't be met any more", "[conforman
     auto next = n.spawn([&] { return b.recv(); });
     ramie::yield();
     const step_in then(channel_moment::will_unpublish, [&] {
-      found.expect(a.try_send(1) == channel_status::would_block);
-      found.expect(b.try_send(2) == channel_status::ok);
-      found.expect(b.try_send(3) == channel_status::would_block);
+      EXPECT(found, a.try_send(1) == channel_status::would_block);
+      EXPECT(found, b.try_send(2) == channel_status::ok);
+      EXPECT(found, b.try_send(3) == channel_status::would_block);
     });
     clock.advance(1s);
-    found.expect(late.get() == 2 && next.get() == 2 && then.happened());
+    EXPECT(found, late.get() == 2, next.get() == 2, then.happened());
     n.join();
   });
 }
@@ -250,18 +250,18 @@ TEST_CASE("a channel and a joinable at once: exactly one", "[conformance][select
       ramie::broadcast<int> news(2);
       auto reader = news.subscribe();
       const step_in then(channel_moment::has_published, [&] {
-        const auto join = [&] { found.expect(one.tx.send(1) && news.send(2)); };
+        const auto join = [&] { EXPECT(found, one.tx.send(1), news.send(2)); };
         if (!channel_first) join();
         const auto expected = channel_first ? channel_status::ok : channel_status::would_block;
-        found.expect(c.try_send(5) == expected);
+        EXPECT(found, c.try_send(5) == expected);
         if (channel_first) join();
       });
       int got = 0;
       const auto which =
           select(on_join(one.rx, whatever), on_recv(c, [&](auto v) { got = *v; }), on_join(reader, whatever));
-      found.expect(then.happened() && (which == 1) == channel_first && (got == 5) == channel_first);
-      found.expect(one.rx.recv() == 1 && *reader.recv() == 2);
-      found.expect(c.try_send(1) == channel_status::would_block);
+      EXPECT(found, then.happened(), (which == 1) == channel_first, (got == 5) == channel_first);
+      EXPECT(found, one.rx.recv() == 1, *reader.recv() == 2);
+      EXPECT(found, c.try_send(1) == channel_status::would_block);
     }
     for (const bool channel_too : {false, true}) {  // true before anything is listed
       channel<int> c(1);
@@ -272,8 +272,8 @@ TEST_CASE("a channel and a joinable at once: exactly one", "[conformance][select
         if (channel_too) c.send(2);
       });
       const auto which = select(on_recv(c, whatever), on_join(viewer, whatever));
-      found.expect((which == 1 || channel_too) && c.len() == (channel_too && which == 1));
-      found.expect(viewer.changed() && *viewer.get() == 1);
+      EXPECT(found, (which == 1 || channel_too), c.len() == (channel_too && which == 1));
+      EXPECT(found, viewer.changed(), *viewer.get() == 1);
     }
   });
 }
@@ -292,10 +292,10 @@ TEST_CASE("a handler that throws has happened", "[conformance][select]") {
       }
       return false;
     };
-    found.expect(throws(on_recv(a, fails), on_recv(b, fails)) && a.len() == 0);
-    found.expect(throws(on_send(b, element, fails), on_recv(a, fails)) && b.len() == 1);
+    EXPECT(found, throws(on_recv(a, fails), on_recv(b, fails)), a.len() == 0);
+    EXPECT(found, throws(on_send(b, element, fails), on_recv(a, fails)), b.len() == 1);
     found.expect(throws(on_recv(a, whatever), otherwise(fails)));
-    found.expect(b.recv() == 2 && a.try_recv().status() == channel_status::would_block);
+    EXPECT(found, b.recv() == 2, a.try_recv().status() == channel_status::would_block);
   });
 }
 
@@ -306,12 +306,12 @@ TEST_CASE("a move that throws under a select loses nothing", "[conformance][sele
     fragile mine(7);
     int got = 0;
     found.expect(falls(1, [&] { select(on_recv(other, whatever), on_send(a, mine, whatever)); }));
-    found.expect(mine.value() == 7 && a.len() == 0);
+    EXPECT(found, mine.value() == 7, a.len() == 0);
     select(on_recv(other, whatever), on_send(a, mine, whatever));
     found.expect(falls(1, [&] { select(on_recv(a, keep(got)), on_recv(other, keep(got))); }));
-    found.expect(a.len() == 1 && got == 0);
+    EXPECT(found, a.len() == 1, got == 0);
     select(on_recv(a, keep(got)), on_recv(other, keep(got)));
-    found.expect(got == 7);
+    EXPECT(found, got == 7);
   });
   as_fiber([&](findings& found, auto&) {  // waiting: the partner's move throws, and the select goes on waiting, first
     channel<fragile> c(0), other(0);
@@ -322,12 +322,12 @@ TEST_CASE("a move that throws under a select loses nothing", "[conformance][sele
     n.spawn([&] { next = c.recv()->value(); });
     ramie::yield();
     fragile mine(5);
-    found.expect(falls(1, [&] { (void)c.try_send(std::move(mine)); }) && mine.value() == 5);
+    EXPECT(found, falls(1, [&] { (void)c.try_send(std::move(mine)); }), mine.value() == 5);
     ramie::yield();
-    found.expect(got == 0 && next == 0);
-    found.expect(c.try_send(std::move(mine)) == channel_status::ok && c.try_send(fragile(6)) == channel_status::ok);
+    EXPECT(found, got == 0, next == 0);
+    EXPECT(found, c.try_send(std::move(mine)) == channel_status::ok, c.try_send(fragile(6)) == channel_status::ok);
     n.join();
-    found.expect(got == 5 && next == 6);
+    EXPECT(found, got == 5, next == 6);
   });
   as_fiber([&](findings& found, auto&) {  // the same with a sending case
     channel<fragile> c(0), other(0);
@@ -340,8 +340,8 @@ TEST_CASE("a move that throws under a select loses nothing", "[conformance][sele
     ramie::yield();
     found.expect(falls(1, [&] { (void)c.try_recv(); }));
     ramie::yield();
-    found.expect(!sent && mine.value() == 5);
-    found.expect(c.recv()->value() == 5 && c.recv()->value() == 6);
+    EXPECT(found, !sent, mine.value() == 5);
+    EXPECT(found, c.recv()->value() == 5, c.recv()->value() == 6);
     n.join();
     found.expect(sent);
   });
@@ -352,7 +352,7 @@ TEST_CASE("a oneshot that settles between the asking and the listing ends the se
     channel<int> never(0);
     auto one = ramie::make_oneshot<int>();
     const step_in then(channel_moment::will_publish, [&] { one.tx.send(1); });
-    found.expect(select(on_recv(never, whatever), on_join(one.rx, whatever)) == 1 && one.rx.recv() == 1);
+    EXPECT(found, select(on_recv(never, whatever), on_join(one.rx, whatever)) == 1, one.rx.recv() == 1);
   });
 }
 

@@ -46,10 +46,10 @@ TEST_CASE("without a case that can happen: a fiber waits for its end, a thread i
     n.spawn([&] { ended += !ramie::with_timeout(1s, [] { ramie::selector().wait(); }); });
     n.spawn([&] { ended += !ramie::with_timeout(1s, [] { select(on_recv(channel<int>(), whatever)); }); });
     ramie::yield();
-    found.expect(ended == 0);
+    EXPECT(found, ended == 0);
     clock.advance(1s);
     n.join();
-    found.expect(ended == 3);
+    EXPECT(found, ended == 3);
   });
 }
 
@@ -68,22 +68,22 @@ TEST_CASE("timeouts: the earliest, and only if nothing happened before", "[confo
     ramie::yield();
     found.expect(!earliest.done());
     clock.advance(1ms);
-    found.expect(earliest.get() == 1);
-    found.expect(c.try_send(1) == channel_status::would_block);
+    EXPECT(found, earliest.get() == 1);
+    EXPECT(found, c.try_send(1) == channel_status::would_block);
 
     int got = 0;
     auto in_time = n.spawn([&] { return select(on_timeout(1s, whatever), on_recv(c, [&](auto v) { got = *v; })); });
     ramie::yield();
-    found.expect(c.try_send(9) == channel_status::ok);
+    EXPECT(found, c.try_send(9) == channel_status::ok);
     clock.advance(5s);  // too late: it has happened, though the fiber has not run yet
-    found.expect(in_time.get() == 1 && got == 9);
+    EXPECT(found, in_time.get() == 1, got == 9);
 
     for (int round = 0; round < 20; ++round) {
       ready.send(round);
-      found.expect(select(on_timeout(0s, whatever), on_timeout(-1h, whatever), on_recv(ready, whatever)) == 2);
-      found.expect(select(on_timeout(1s, whatever), on_recv(c, whatever), on_timeout(-1s, whatever)) == 2);
+      EXPECT(found, select(on_timeout(0s, whatever), on_timeout(-1h, whatever), on_recv(ready, whatever)) == 2);
+      EXPECT(found, select(on_timeout(1s, whatever), on_recv(c, whatever), on_timeout(-1s, whatever)) == 2);
       const auto long_ago = std::chrono::steady_clock::time_point::min();
-      found.expect(select(on_recv(c, whatever), on_deadline(long_ago, whatever), on_timeout(0s, whatever)) == 1);
+      EXPECT(found, select(on_recv(c, whatever), on_deadline(long_ago, whatever), on_timeout(0s, whatever)) == 1);
     }
 
     ramie::selector again;  // a timeout counts from each wait
@@ -95,7 +95,7 @@ TEST_CASE("timeouts: the earliest, and only if nothing happened before", "[confo
       ramie::yield();
       found.expect(!waits.done());
       clock.advance(1ms);
-      found.expect(waits.get() == 1);
+      EXPECT(found, waits.get() == 1);
     }
     n.join();
   });
@@ -108,16 +108,16 @@ TEST_CASE("otherwise: when nothing else is ready now", "[conformance][select]") 
     int element = 3, fell_back = 0;
     const auto fall_back = [&] { ++fell_back; };
     for (int round = 0; round < 50; ++round) {
-      found.expect(select(on_recv(a, whatever), otherwise(fall_back), on_recv(b, whatever)) == 1);
-      found.expect(select(on_timeout(0s, whatever), on_send(full, element, whatever), otherwise(fall_back)) == 2);
+      EXPECT(found, select(on_recv(a, whatever), otherwise(fall_back), on_recv(b, whatever)) == 1);
+      EXPECT(found, select(on_timeout(0s, whatever), on_send(full, element, whatever), otherwise(fall_back)) == 2);
       b.send(1);
-      found.expect(select(otherwise(fall_back), on_recv(a, whatever), on_recv(b, whatever)) == 2);
-      found.expect(select(otherwise(fall_back), on_send(a, element, whatever)) == 1);
+      EXPECT(found, select(otherwise(fall_back), on_recv(a, whatever), on_recv(b, whatever)) == 2);
+      EXPECT(found, select(otherwise(fall_back), on_send(a, element, whatever)) == 1);
       (void)a.recv();
     }
-    found.expect(fell_back == 100 && full.len() == 1);
+    EXPECT(found, fell_back == 100, full.len() == 1);
     a.close();
-    found.expect(select(otherwise(fall_back), on_recv(a, whatever)) == 1);
+    EXPECT(found, select(otherwise(fall_back), on_recv(a, whatever)) == 1);
   });
   as_fiber([](findings& found, auto&) {
     channel<int> a(0);
@@ -155,13 +155,13 @@ TEST_CASE("a select that is cancelled leaves nothing behind", "[conformance][sel
     auto next = n.spawn([&] { next_got = *a.recv(); });
     ramie::yield();
     clock.advance(1s);
-    found.expect(a.try_send(5) == channel_status::ok);  // before the first one has run: for the next one
-    found.expect(a.try_send(6) == channel_status::would_block);
-    found.expect(b.try_recv().status() == channel_status::would_block);
+    EXPECT(found, a.try_send(5) == channel_status::ok);  // before the first one has run: for the next one
+    EXPECT(found, a.try_send(6) == channel_status::would_block);
+    EXPECT(found, b.try_recv().status() == channel_status::would_block);
     n.join();
-    found.expect(next_got == 5 && ran == 0 && !ended && mine != nullptr);
-    found.expect(a.try_send(7) == channel_status::would_block);
-    found.expect(b.try_recv().status() == channel_status::would_block);
+    EXPECT(found, next_got == 5, ran == 0, !ended, mine != nullptr);
+    EXPECT(found, a.try_send(7) == channel_status::would_block);
+    EXPECT(found, b.try_recv().status() == channel_status::would_block);
   });
 }
 
@@ -214,16 +214,17 @@ TEST_CASE("a task that ends is a case: before, meanwhile, failed, cancelled", "[
       nursery n;
       auto before = n.spawn([] { return 5; });
       before.wait();
-      found.expect(select(on_recv(never, whatever), on_join(before, [&] { found.expect(before.get() == 5); })) == 1);
+      int got = 0;
+      EXPECT(found, select(on_recv(never, whatever), on_join(before, [&] { got = before.get(); })) == 1, got == 5);
       auto meanwhile = n.spawn([&] { return ramie::yield(), 6; });
-      found.expect(select(on_join(meanwhile, whatever), on_recv(never, whatever)) == 0);
-      found.expect(meanwhile.get() == 6);
+      EXPECT(found, select(on_join(meanwhile, whatever), on_recv(never, whatever)) == 0);
+      EXPECT(found, meanwhile.get() == 6);
       auto late = n.spawn([] { ramie::yield(); });
       auto later = n.spawn([] {
         for (int i = 0; i < 5; ++i) ramie::yield();
       });
-      found.expect(select(on_join(later, whatever), on_join(late, whatever), on_join(late, whatever)) != 0);
-      found.expect(select(on_join(later, whatever), on_recv(never, whatever)) == 0);
+      EXPECT(found, select(on_join(later, whatever), on_join(late, whatever), on_join(late, whatever)) != 0);
+      EXPECT(found, select(on_join(later, whatever), on_recv(never, whatever)) == 0);
       n.join();
     }
     nursery watching;
@@ -252,8 +253,8 @@ TEST_CASE("a task that ends is a case: before, meanwhile, failed, cancelled", "[
       ramie::shield until_watched;
       watching.join();
     }
-    found.expect(ends == "jfc" || ends == "fjc" || ends == "fcj");
-    found.expect(never.try_send(1) == channel_status::would_block);
+    EXPECT(found, ends == "jfc" || ends == "fjc" || ends == "fcj");
+    EXPECT(found, never.try_send(1) == channel_status::would_block);
   });
 }
 
@@ -311,24 +312,24 @@ TEST_CASE("receivers of oneshots, broadcasts and watches are cases", "[conforman
       make_true();
       return which.get();
     };
-    found.expect(waits_until([&] { news.send(5); }) == 2);
-    found.expect(any() == 2);  // nothing is consumed by being told
-    found.expect(*reader.try_recv() == 5);
-    found.expect(waits_until([&] { level.send(2); }) == 3);
-    found.expect(viewer.changed() && *viewer.get() == 2);
+    EXPECT(found, waits_until([&] { news.send(5); }) == 2);
+    EXPECT(found, any() == 2);  // nothing is consumed by being told
+    EXPECT(found, *reader.try_recv() == 5);
+    EXPECT(found, waits_until([&] { level.send(2); }) == 3);
+    EXPECT(found, viewer.changed(), *viewer.get() == 2);
     const auto which = waits_until([&] { one.tx.send(9); });
-    found.expect(which == 1 || which == 4);
+    EXPECT(found, which == 1 || which == 4);
     const auto at_once = any();
-    found.expect(at_once == 1 || at_once == 4);
-    found.expect(one.rx.recv() == 9);
+    EXPECT(found, at_once == 1 || at_once == 4);
+    EXPECT(found, one.rx.recv() == 9);
     one = ramie::make_oneshot<int>();
-    found.expect(waits_until([&] { level = ramie::watch<int>(); }) == 3);  // closed: no wait would be left
+    EXPECT(found, waits_until([&] { level = ramie::watch<int>(); }) == 3);  // closed: no wait would be left
     viewer = {};
-    found.expect(waits_until([&] { news.close(); }) == 2);
+    EXPECT(found, waits_until([&] { news.close(); }) == 2);
     reader = {};
-    found.expect(waits_until([&] { one.tx = {}; }) % 3 == 1);
+    EXPECT(found, waits_until([&] { one.tx = {}; }) % 3 == 1);
     found.expect(!one.rx.recv());
-    found.expect(never.try_send(1) == channel_status::would_block);
+    EXPECT(found, never.try_send(1) == channel_status::would_block);
   });
 }
 
@@ -347,8 +348,8 @@ TEST_CASE("a task's end and a channel at the same time: one of them", "[conforma
             select(on_recv(c, [&](auto v) { got = *v; }), on_join(end, whatever), on_join(sends, whatever));
         n.join();
         const bool sent = sends.get() == channel_status::ok;
-        found.expect(sent == (which == 0) && (got == round) == sent);
-        found.expect(c.try_send(1) == channel_status::would_block);
+        EXPECT(found, sent == (which == 0), (got == round) == sent);
+        EXPECT(found, c.try_send(1) == channel_status::would_block);
       }
     });
     CHECK(found.wrong() == "");
@@ -367,8 +368,8 @@ TEST_CASE("what came true before the time was up wins, though the fiber ran late
     one.tx.send(1);
     level.send(1);
     clock.advance(2s);
-    found.expect(first.get() == 0);
-    found.expect(second.get() == 0);
+    EXPECT(found, first.get() == 0);
+    EXPECT(found, second.get() == 0);
     n.join();
   });
 }
@@ -381,8 +382,8 @@ TEST_CASE("a selector asks a broadcast receiver where it is now", "[conformance]
     int read = 0;
     any.on_join(reader, [&] { read += reader.try_recv() ? 1 : 100; }).otherwise(whatever);
     news.send(1);
-    found.expect(any.wait() == 0 && read == 1);
-    found.expect(any.wait() == 1 && read == 1);
+    EXPECT(found, any.wait() == 0, read == 1);
+    EXPECT(found, any.wait() == 1, read == 1);
   });
 }
 

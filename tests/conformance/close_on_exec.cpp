@@ -227,7 +227,7 @@ TEST_CASE("what reads a child's output is closed on exec", "[conformance][proces
       ended = true;
     });
     test::yield_until([&] { return ended || how_many("eventpoll") > sets; });
-    found.expect(!ended && inherited.unchanged());
+    EXPECT(found, !ended, inherited.unchanged());
     held.writer.close();
     n.join();
   });

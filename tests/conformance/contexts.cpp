@@ -24,7 +24,7 @@ ramie::options one_worker() {
 
 // K20
 TEST_CASE("a fiber has a floating-point environment of its own where the jump carries it", "[conformance][context]") {
-  if (!ramie::platform::jump_carries_floats) return;
+  if (!ramie::platform::jump_carries_floats) LEFT_OUT("this build's jump does not carry it");
   std::vector<int> others;
   int mine = -1;
   ramie::runtime rt(one_worker());

@@ -31,7 +31,7 @@ bool says(const test::ending& end, const char* text) {
 
 TEST_CASE("a runtime that is destroyed by one of its own fibers ends the program and says what to do",
           "[conformance][run][death]") {
-  if (test::under_valgrind()) return;
+  if (test::under_valgrind()) LEFT_OUT("valgrind reports the death of a child");
   const auto by_child = test::in_child([] {
     not_for_ever();
     auto rt = std::make_unique<ramie::runtime>(with_workers(2));
@@ -73,7 +73,7 @@ TEST_CASE("a runtime that is destroyed by one of its own fibers ends the program
 
 TEST_CASE("std::exit in a fiber of a static runtime ends the program and says what to do",
           "[conformance][run][death]") {
-  if (test::under_valgrind()) return;
+  if (test::under_valgrind()) LEFT_OUT("valgrind reports the death of a child");
   const auto by_exit = test::in_child([] {
     not_for_ever();
     static ramie::runtime rt(with_workers(1));
@@ -123,7 +123,7 @@ TEST_CASE("a runtime may be made, used and destroyed on a fiber of another one",
 }
 
 TEST_CASE("pthread_exit in a fiber ends the program and says what to do", "[conformance][run][death]") {
-  if (test::under_valgrind()) return;
+  if (test::under_valgrind()) LEFT_OUT("valgrind reports the death of a child");
   if (test::thread_sanitized) LEFT_OUT("ThreadSanitizer knows no pthread_exit in a fiber");
   void (*const ways[])() = {
       [] { ramie::run(with_workers(1), [] { ::pthread_exit(nullptr); }); },
@@ -166,7 +166,7 @@ TEST_CASE("pthread_exit in a fiber ends the program and says what to do", "[conf
 }
 
 TEST_CASE("pthread_exit in a blocking call ends the program and says what to do", "[conformance][run][death]") {
-  if (test::under_valgrind()) return;
+  if (test::under_valgrind()) LEFT_OUT("valgrind reports the death of a child");
   void (*const ways[])() = {
       [] { ramie::blocking([] { ::pthread_exit(nullptr); }); },
       [] { ramie::blocking(ramie::detach_on_cancel, [] { ::pthread_exit(nullptr); }); },

@@ -262,11 +262,11 @@ TEST_CASE("a failure that there is no memory for arrives all the same", "[confor
       get = end_of([&] { task.get(); });
       get_second = end_of([&] { second.get(); });
     }
-    found.expect(get == on_purpose);
-    found.expect(get_second == out_of_memory);  // it was reported
-    found.expect(report_count::all == 1);
-    found.expect(n.failures().size() == 1);
-    found.expect(end_of([&] { n.join(); }) == on_purpose);
+    EXPECT(found, get == on_purpose);
+    EXPECT(found, get_second == out_of_memory);  // it was reported
+    EXPECT(found, report_count::all == 1);
+    EXPECT(found, n.failures().size() == 1);
+    EXPECT(found, end_of([&] { n.join(); }) == on_purpose);
   });
   CHECK(report_count::all == 1);
 }
@@ -283,12 +283,12 @@ TEST_CASE("a failure that there is no memory for is not the first if another was
       throw 7;
     });
     const ramie::shield not_yet;
-    found.expect(end_of([&] { first.get(); }) == on_purpose);
+    EXPECT(found, end_of([&] { first.get(); }) == on_purpose);
     {
       const drought now;
-      found.expect(end_of([&] { second.get(); }) == something_else);
+      EXPECT(found, end_of([&] { second.get(); }) == something_else);
     }
-    found.expect(end_of([&] { n.join(); }) == on_purpose);
+    EXPECT(found, end_of([&] { n.join(); }) == on_purpose);
   });
   CHECK(report_count::all == 0);
 }
@@ -312,7 +312,7 @@ TEST_CASE("a cancellation that there is no memory to explain keeps its kind and 
       }
     });
     found.expect(told);
-    found.expect(end == something_else);  // `cancelled`, which carries the failure
+    EXPECT(found, end == something_else);  // `cancelled`, which carries the failure
   });
   CHECK(report_count::all == 1);  // there was no memory to notice that somebody has received it
 }
@@ -334,9 +334,9 @@ TEST_CASE("failures() without memory has received nothing", "[conformance][fault
       test::fail_allocation(k);
       const unsigned end = end_of([&] { (void)n.failures(); });
       test::fail_allocation(0);
-      found.expect(end == out_of_memory);
+      EXPECT(found, end == out_of_memory);
     }
-    found.expect(end_of([&] { n.join(); }) == on_purpose);
+    EXPECT(found, end_of([&] { n.join(); }) == on_purpose);
   });
   CHECK(report_count::all == 2);  // those that nobody asked for
 }
@@ -353,8 +353,8 @@ TEST_CASE("a shutdown without memory for names still cancels", "[conformance][fa
     });
     const unsigned end = end_of([&] { (void)n.shutdown(1s); });
     test::fail_allocation(0);
-    found.expect(end == out_of_memory);
-    found.expect(n.live_fibers() == 0);
+    EXPECT(found, end == out_of_memory);
+    EXPECT(found, n.live_fibers() == 0);
     n.join();
   });
 }

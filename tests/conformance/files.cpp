@@ -56,21 +56,21 @@ TEST_CASE("what is written to a file is read again, at offsets and at the positi
     const ramie::temporary_directory home(test::in_memory());
     file f = file::open(home.path() / "f", fresh);
     f.write_all("hello, world");
-    found.expect(f.position() == 12);
-    found.expect(f.write_at(bytes("HELLO"), 0) == 5 && f.position() == 12);
+    EXPECT(found, f.position() == 12);
+    EXPECT(found, f.write_at(bytes("HELLO"), 0) == 5, f.position() == 12);
     std::string text(5, '?');
-    found.expect(f.read_at(room(text), 7) == 5 && text == "world" && f.position() == 12);
+    EXPECT(found, f.read_at(room(text), 7) == 5, text == "world", f.position() == 12);
     f.seek(0);
-    found.expect(some(f, 5) == "HELLO" && some(f, 100) == ", world" && some(f, 1).empty());
-    found.expect(f.read_at(room(text), 100) == 0);    // beyond the end
-    found.expect(f.write_at(bytes("far"), 20) == 3);  // a hole
-    found.expect(ramie::read_file(home.path() / "f") == std::string("HELLO, world") + std::string(8, '\0') + "far");
-    found.expect(f.read_at(std::span<std::byte>(), 0) == 0 && f.write_some({}) == 0);
+    EXPECT(found, some(f, 5) == "HELLO", some(f, 100) == ", world", some(f, 1).empty());
+    EXPECT(found, f.read_at(room(text), 100) == 0);    // beyond the end
+    EXPECT(found, f.write_at(bytes("far"), 20) == 3);  // a hole
+    EXPECT(found, ramie::read_file(home.path() / "f") == std::string("HELLO, world") + std::string(8, '\0') + "far");
+    EXPECT(found, f.read_at(std::span<std::byte>(), 0) == 0, f.write_some({}) == 0);
     std::error_code ec = std::make_error_code(std::errc::io_error);
-    found.expect(f.read_at(room(text), 0, ec) == 5 && !ec);
-    found.expect(error_of([&] { (void)f.read_at(room(text), ~std::uint64_t{0}); }) == std::errc::invalid_argument);
+    EXPECT(found, f.read_at(room(text), 0, ec) == 5, !ec);
+    EXPECT(found, error_of([&] { (void)f.read_at(room(text), ~std::uint64_t{0}); }) == std::errc::invalid_argument);
     f.seek(~std::uint64_t{0});
-    found.expect(error_of([&] { (void)some(f, 1); }) == std::errc::invalid_argument);
+    EXPECT(found, error_of([&] { (void)some(f, 1); }) == std::errc::invalid_argument);
   });
 }
 
@@ -79,16 +79,16 @@ TEST_CASE("several buffers are read and written at once", "[conformance][files]"
     const ramie::temporary_directory home(test::in_memory());
     file f = file::open(home.path() / "f", fresh);
     const std::array<std::span<const std::byte>, 3> out{bytes("one"), bytes(""), bytes("three")};
-    found.expect(f.write_at(out, 2) == 8);
+    EXPECT(found, f.write_at(out, 2) == 8);
     std::string a(4, '?'), b(100, '?');
     const std::array<std::span<std::byte>, 2> in{room(a), room(b)};
-    found.expect(f.read_at(in, 2) == 8 && a == "onet" && b.substr(0, 4) == "hree");
+    EXPECT(found, f.read_at(in, 2) == 8, a == "onet", b.substr(0, 4) == "hree");
     std::error_code ec;
-    found.expect(f.read_at(in, 100, ec) == 0 && !ec);
+    EXPECT(found, f.read_at(in, 100, ec) == 0, !ec);
     const std::string letter = "x";
     const std::vector<std::span<const std::byte>> many(100, bytes(letter));
-    found.expect(f.write_at(many, 0) == 64);  // as many as it takes at once
-    found.expect(f.size() == 64);
+    EXPECT(found, f.write_at(many, 0) == 64);  // as many as it takes at once
+    EXPECT(found, f.size() == 64);
   });
 }
 
@@ -97,28 +97,28 @@ TEST_CASE("a file is opened as it was asked for", "[conformance][files]") {
     const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "f";
     std::error_code ec;
-    found.expect(!file::open(path, open_mode::read, ec).is_open() && ec == std::errc::no_such_file_or_directory);
+    EXPECT(found, !file::open(path, open_mode::read, ec).is_open(), ec == std::errc::no_such_file_or_directory);
     const auto open = [&](open_mode mode) { return [&path, mode] { (void)file::open(path, mode); }; };
-    found.expect(error_of(open(open_mode::write)) == std::errc::no_such_file_or_directory);
+    EXPECT(found, error_of(open(open_mode::write)) == std::errc::no_such_file_or_directory);
     found.expect(!error_of(open(open_mode::write | open_mode::exclusive)));
-    found.expect(error_of(open(open_mode::write | open_mode::exclusive)) == std::errc::file_exists);
+    EXPECT(found, error_of(open(open_mode::write | open_mode::exclusive)) == std::errc::file_exists);
     ramie::write_file(path, "content");
-    found.expect(!error_of(open(open_mode::write | open_mode::create)) && ramie::read_file(path) == "content");
+    EXPECT(found, !error_of(open(open_mode::write | open_mode::create)), ramie::read_file(path) == "content");
     file reads = file::open(path);
-    found.expect(error_of([&] { reads.write_all("x"); }) == std::errc::bad_file_descriptor);
+    EXPECT(found, error_of([&] { reads.write_all("x"); }) == std::errc::bad_file_descriptor);
     file appends = file::open(path, open_mode::append);
     appends.write_all("ed");
     appends.write_all("!");
-    found.expect(ramie::read_file(path) == "contented!" && appends.position() == 0);
-    found.expect(!error_of(open(open_mode::write | open_mode::truncate)) && ramie::read_file(path).empty());
-    found.expect(error_of([&] { (void)file::open(home.path(), open_mode::write); }) == std::errc::is_a_directory);
+    EXPECT(found, ramie::read_file(path) == "contented!", appends.position() == 0);
+    EXPECT(found, !error_of(open(open_mode::write | open_mode::truncate)), ramie::read_file(path).empty());
+    EXPECT(found, error_of([&] { (void)file::open(home.path(), open_mode::write); }) == std::errc::is_a_directory);
     const auto shut = file::open(home.path() / "shut", fresh, fs::perms::owner_read);
-    found.expect(shut.metadata().permissions == fs::perms::owner_read);
+    EXPECT(found, shut.metadata().permissions == fs::perms::owner_read);
     if (::geteuid() != 0) {
-      found.expect(error_of([&] { (void)file::open(home.path() / "shut", open_mode::write); }) ==
-                   std::errc::permission_denied);
+      EXPECT(found, error_of([&] { (void)file::open(home.path() / "shut", open_mode::write); }) ==
+                        std::errc::permission_denied);
     }
-    found.expect((::fcntl(reads.native_handle(), F_GETFD) & FD_CLOEXEC) != 0);
+    EXPECT(found, (::fcntl(reads.native_handle(), F_GETFD) & FD_CLOEXEC) != 0);
   });
 }
 
@@ -129,28 +129,28 @@ TEST_CASE("a failure names the call and the file", "[conformance][files]") {
       (void)ramie::read_file("/no/such/file");
     } catch (const fs::filesystem_error& e) {
       said = e.what();
-      found.expect(e.path1() == "/no/such/file");
+      EXPECT(found, e.path1() == "/no/such/file");
     }
-    found.expect(said.find("read_file") != said.npos && said.find("/no/such/file") != said.npos);
+    EXPECT(found, said.find("read_file") != said.npos, said.find("/no/such/file") != said.npos);
     file none;
     try {
       (void)none.read_all();
     } catch (const std::system_error& e) {
       said = e.what();
     }
-    found.expect(said.find("file::read_all") != said.npos);
+    EXPECT(found, said.find("file::read_all") != said.npos);
   });
 }
 
 void read_whole(findings& found, const fs::path& path, std::size_t size) {
   const std::string content = pattern(size);
   ramie::write_file(path, content);
-  found.expect(ramie::read_file(path) == content);
+  EXPECT(found, ramie::read_file(path) == content);
   const auto same = ramie::read_file_bytes(path);
-  found.expect(std::string_view(reinterpret_cast<const char*>(same.data()), same.size()) == content);
+  EXPECT(found, std::string_view(reinterpret_cast<const char*>(same.data()), same.size()) == content);
   file f = file::open(path);
   f.seek(size / 2);
-  found.expect(f.read_all() == content.substr(size / 2) && f.position() == size);
+  EXPECT(found, f.read_all() == content.substr(size / 2), f.position() == size);
 }
 
 TEST_CASE("a file is read whole, also one that does not tell its size", "[conformance][files]") {
@@ -159,10 +159,10 @@ TEST_CASE("a file is read whole, also one that does not tell its size", "[confor
     for (const int size : {0, 1, 4095, 4096, test::scaled(3'000'001, 100'001)}) {
       read_whole(found, home.path() / "f", static_cast<std::size_t>(size));
     }
-    found.expect(ramie::read_file("/proc/self/status").find("Pid:") != std::string::npos);
+    EXPECT(found, ramie::read_file("/proc/self/status").find("Pid:") != std::string::npos);
     if (whimsical) return;  // it never says EAGAIN, so nobody can wait for it
     file f = file::open("/dev/zero");
-    found.expect(some(f, 10) == std::string(10, '\0'));
+    EXPECT(found, some(f, 10) == std::string(10, '\0'));
   });
   findings found;
   ramie::run([&] {
@@ -183,23 +183,23 @@ TEST_CASE("metadata, truncation, sync", "[conformance][files]") {
     f.sync(true);
     std::error_code ec;
     f.sync(false, ec);
-    found.expect(!ec && f.size() == 1000);
+    EXPECT(found, !ec, f.size() == 1000);
     auto about = f.metadata();
-    found.expect(about.is_file() && about.size == 1000 && about.permissions == static_cast<fs::perms>(0600));
-    found.expect(about.links == 1 && about.user == ::geteuid());
-    found.expect(about.modified > began - 10s && about.modified < began + 60s);
+    EXPECT(found, about.is_file(), about.size == 1000, about.permissions == static_cast<fs::perms>(0600));
+    EXPECT(found, about.links == 1, about.user == ::geteuid());
+    EXPECT(found, about.modified > began - 10s, about.modified < began + 60s);
     f.truncate(10);
-    found.expect(f.size() == 10 && ramie::metadata(path).size == 10);
+    EXPECT(found, f.size() == 10, ramie::metadata(path).size == 10);
     f.truncate(20);
-    found.expect(ramie::read_file(path) == pattern(10) + std::string(10, '\0'));
+    EXPECT(found, ramie::read_file(path) == pattern(10) + std::string(10, '\0'));
     fs::create_symlink(path, home.path() / "link");
-    found.expect(ramie::metadata(home.path() / "link").inode == about.inode);
-    found.expect(ramie::symlink_metadata(home.path() / "link").kind == fs::file_type::symlink);
+    EXPECT(found, ramie::metadata(home.path() / "link").inode == about.inode);
+    EXPECT(found, ramie::symlink_metadata(home.path() / "link").kind == fs::file_type::symlink);
     found.expect(ramie::metadata(home.path()).is_directory());
     (void)ramie::metadata(home.path() / "none", ec);
-    found.expect(ec == std::errc::no_such_file_or_directory);
+    EXPECT(found, ec == std::errc::no_such_file_or_directory);
     file reads = file::open(path);
-    found.expect(error_of([&] { reads.truncate(0); }) == std::errc::invalid_argument);
+    EXPECT(found, error_of([&] { reads.truncate(0); }) == std::errc::invalid_argument);
   });
 }
 
@@ -219,13 +219,13 @@ TEST_CASE("what fibers append at once does not overwrite each other", "[conforma
     }
     n.join();
     const std::string all = ramie::read_file(path);
-    found.expect(all.size() == static_cast<std::size_t>(fibers * lines * 101));
+    EXPECT(found, all.size() == static_cast<std::size_t>(fibers * lines * 101));
     std::size_t whole = 0;
     for (std::size_t at = 0; at + 101 <= all.size(); at += 101) {
       whole += all.substr(at, 101) == std::string(100, all[at]) + "\n";
     }
-    found.expect(whole == static_cast<std::size_t>(fibers * lines));
-    found.expect(shared.position() == 0);
+    EXPECT(found, whole == static_cast<std::size_t>(fibers * lines));
+    EXPECT(found, shared.position() == 0);
   });
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("fibers read one file at their offsets at once", "[conformance][files]
         for (std::size_t at = i * 1000; at < content.size(); at += 16'000) {
           piece.resize(1000);
           piece.resize(f.read_at(room(piece), at));
-          found.expect(piece == content.substr(at, 1000));
+          EXPECT(found, piece == content.substr(at, 1000));
         }
       });
     }
@@ -259,20 +259,20 @@ TEST_CASE("a file that is written is the old one or the new one", "[conformance]
     const auto before = ramie::metadata(path);
     file reader = file::open(path);
     ramie::write_file(path, bytes("new"));
-    found.expect(ramie::read_file(path) == "new" && reader.read_all() == "old");
+    EXPECT(found, ramie::read_file(path) == "new", reader.read_all() == "old");
     const auto after = ramie::metadata(path);
-    found.expect(after.inode != before.inode && after.permissions == before.permissions);
+    EXPECT(found, after.inode != before.inode, after.permissions == before.permissions);
     fs::create_symlink("f", home.path() / "link");
     ramie::write_file(home.path() / "link", "by way of it");
-    found.expect(fs::is_symlink(home.path() / "link") && ramie::read_file(path) == "by way of it");
-    found.expect(ramie::list_directory(home.path()).size() == 2);  // nothing else is left
+    EXPECT(found, fs::is_symlink(home.path() / "link"), ramie::read_file(path) == "by way of it");
+    EXPECT(found, ramie::list_directory(home.path()).size() == 2);  // nothing else is left
     std::error_code ec;
     ramie::write_file(home.path(), "x", ec);
-    found.expect(ec == std::errc::is_a_directory);
+    EXPECT(found, ec == std::errc::is_a_directory);
     ramie::write_file(home.path() / "none" / "f", "x", ec);
-    found.expect(ec == std::errc::no_such_file_or_directory);
+    EXPECT(found, ec == std::errc::no_such_file_or_directory);
     if (!whimsical) ramie::write_file("/dev/null", "x");  // is still what it was
-    found.expect(ramie::metadata("/dev/null").kind == fs::file_type::character);
+    EXPECT(found, ramie::metadata("/dev/null").kind == fs::file_type::character);
   });
 }
 
@@ -281,11 +281,11 @@ TEST_CASE("a full device is an error", "[conformance][files]") {
   with_each_mechanism_and_without([](findings& found) {
     file full = file::open("/dev/full", open_mode::write);
     std::error_code ec;
-    found.expect(full.write_some(bytes("x"), ec) == 0 && ec == std::errc::no_space_on_device);
-    found.expect(full.write_all("x", ec) == 0 && ec == std::errc::no_space_on_device);
-    found.expect(error_of([&] { full.write_all("x"); }) == std::errc::no_space_on_device);
+    EXPECT(found, full.write_some(bytes("x"), ec) == 0, ec == std::errc::no_space_on_device);
+    EXPECT(found, full.write_all("x", ec) == 0, ec == std::errc::no_space_on_device);
+    EXPECT(found, error_of([&] { full.write_all("x"); }) == std::errc::no_space_on_device);
     ramie::write_file("/dev/full", "x", ec);
-    found.expect(ec == std::errc::no_space_on_device);
+    EXPECT(found, ec == std::errc::no_space_on_device);
   });
 }
 
@@ -300,19 +300,19 @@ void fill_a_disk(findings& found, const fs::path& disk) {
   ramie::write_file(path, "old");
   std::error_code ec;
   ramie::write_file(path, pattern(200'000), ec);
-  found.expect(ec == std::errc::no_space_on_device);
-  found.expect(ramie::read_file(path) == "old" && ramie::list_directory(disk).size() == 1);
+  EXPECT(found, ec == std::errc::no_space_on_device);
+  EXPECT(found, ramie::read_file(path) == "old", ramie::list_directory(disk).size() == 1);
   file f = file::open(disk / "g", fresh);
   const auto held = f.write_all(pattern(200'000), ec);
-  found.expect(ec == std::errc::no_space_on_device && held > 0 && held < 100'000 && f.size() == held);
-  found.expect(f.append("more than there is: " + pattern(5000), ec) < 5000 && ec == std::errc::no_space_on_device);
+  EXPECT(found, ec == std::errc::no_space_on_device, held > 0, held < 100'000, f.size() == held);
+  EXPECT(found, f.append("more than there is: " + pattern(5000), ec) < 5000, ec == std::errc::no_space_on_device);
   ramie::remove(disk / "g");
   f = file();
-  found.expect(error_of([&] { (void)ramie::copy_file("/proc/self/exe", disk / "copy"); }) ==
-               std::errc::no_space_on_device);
-  found.expect(ramie::list_directory(disk).size() == 1);
+  EXPECT(found,
+         error_of([&] { (void)ramie::copy_file("/proc/self/exe", disk / "copy"); }) == std::errc::no_space_on_device);
+  EXPECT(found, ramie::list_directory(disk).size() == 1);
   ramie::write_file(path, "new");
-  found.expect(ramie::read_file(path) == "new");
+  EXPECT(found, ramie::read_file(path) == "new");
 }
 
 TEST_CASE("on a full disk the old file stays and the new one goes", "[conformance][files]") {
@@ -345,11 +345,11 @@ TEST_CASE("a file that may not grow is an error, and left as it was", "[conforma
     (void)::setrlimit(RLIMIT_FSIZE, &small);
     std::error_code ec;
     ramie::write_file(home.path() / "f", pattern(20'000), ec);
-    found.expect(ec == std::errc::file_too_large);
+    EXPECT(found, ec == std::errc::file_too_large);
     file f = file::open(home.path() / "g", fresh);
-    found.expect(f.write_all(pattern(20'000), ec) == 10'000 && ec == std::errc::file_too_large);
+    EXPECT(found, f.write_all(pattern(20'000), ec) == 10'000, ec == std::errc::file_too_large);
     (void)::setrlimit(RLIMIT_FSIZE, &limit);
-    found.expect(ramie::read_file(home.path() / "f") == "old" && ramie::list_directory(home.path()).size() == 2);
+    EXPECT(found, ramie::read_file(home.path() / "f") == "old", ramie::list_directory(home.path()).size() == 2);
   });
   (void)::sigaction(SIGXFSZ, &before, nullptr);
 }
@@ -363,16 +363,16 @@ TEST_CASE("nothing is lost where less is transferred than could be", "[conforman
     file f = file::open(home.path() / "f", fresh);
     f.write_all(content);
     f.seek(0);
-    found.expect(f.position() == 0 && f.read_all() == content && ramie::read_file(home.path() / "f") == content);
+    EXPECT(found, f.position() == 0, f.read_all() == content, ramie::read_file(home.path() / "f") == content);
     auto ends = ramie::make_pipe();
     ramie::nursery n;
     n.spawn([&] {
       ends.writer.write_all(content);
       ends.writer.close();
     });
-    found.expect(ends.reader.read_all() == content);
+    EXPECT(found, ends.reader.read_all() == content);
     n.join();
-    found.expect(ramie::process_builder("cat").output(content).out == content);
+    EXPECT(found, ramie::process_builder("cat").output(content).out == content);
   });
   ramie::platform::faults::plan_whims(0, 0);
   (void)test::follow_whims_of_the_environment();
@@ -383,22 +383,22 @@ TEST_CASE("a file that is closed or none is a bad descriptor", "[conformance][fi
     const ramie::temporary_directory home(test::in_memory());
     file closed = file::open(home.path() / "f", fresh);
     const int number = closed.native_handle();
-    found.expect(number >= 0 && closed.is_open());
+    EXPECT(found, number >= 0, closed.is_open());
     closed.close();
     closed.close();
-    found.expect(!closed.is_open() && closed.native_handle() == -1 && ::fcntl(number, F_GETFD) == -1);
+    EXPECT(found, !closed.is_open(), closed.native_handle() == -1, ::fcntl(number, F_GETFD) == -1);
     file none;
     file moved = file::open(home.path() / "f");
     const file taken = std::move(moved);
     std::string text(1, '?');
     for (file* const f : {&closed, &none, &moved}) {
       const auto bad = std::errc::bad_file_descriptor;
-      found.expect(error_of([&] { (void)f->read_some(room(text)); }) == bad);
-      found.expect(error_of([&] { (void)f->write_at(bytes("x"), 0); }) == bad);
-      found.expect(error_of([&] { f->append("x"); }) == bad);
-      found.expect(error_of([&] { f->sync(); }) == bad && error_of([&] { (void)f->size(); }) == bad);
+      EXPECT(found, error_of([&] { (void)f->read_some(room(text)); }) == bad);
+      EXPECT(found, error_of([&] { (void)f->write_at(bytes("x"), 0); }) == bad);
+      EXPECT(found, error_of([&] { f->append("x"); }) == bad);
+      EXPECT(found, error_of([&] { f->sync(); }) == bad, error_of([&] { (void)f->size(); }) == bad);
       std::error_code ec;
-      found.expect(f->read_all(ec).empty() && ec == bad);
+      EXPECT(found, f->read_all(ec).empty(), ec == bad);
       f->close();
     }
   });
@@ -421,19 +421,19 @@ TEST_CASE("a named pipe does not wait to be opened", "[conformance][files]") {
     (void)::mkfifo(path.c_str(), 0600);
     std::error_code ec;
     (void)file::open(path, open_mode::write, ec);
-    found.expect(ec == std::errc::no_such_device_or_address);
+    EXPECT(found, ec == std::errc::no_such_device_or_address);
     fifo pipe(path);
     pipe.writer.write_all("by name");
-    found.expect(some(pipe.reader, 100) == "by name");
+    EXPECT(found, some(pipe.reader, 100) == "by name");
     std::string text(1, '?');
     (void)pipe.reader.read_at(room(text), 0, ec);
-    found.expect(ec == std::errc::invalid_seek);
+    EXPECT(found, ec == std::errc::invalid_seek);
     pipe.writer.write_all("the rest");
     pipe.writer.close();
-    found.expect(pipe.reader.read_all() == "the rest");
+    EXPECT(found, pipe.reader.read_all() == "the rest");
     pipe.writer = file::open(path, open_mode::write);
     pipe.reader.close();
-    found.expect(pipe.writer.write_all("x", ec) == 0 && ec == std::errc::broken_pipe);
+    EXPECT(found, pipe.writer.write_all("x", ec) == 0, ec == std::errc::broken_pipe);
   });
 }
 
@@ -443,10 +443,10 @@ TEST_CASE("a read that waits ends by its deadline, by cancellation, by closing",
     fifo pipe(home.path() / "pipe");
     std::string text(4, '?');
     std::error_code ec;
-    found.expect(pipe.reader.read_some(room(text), ec, deadline::after(1ms)) == 0 && ec == std::errc::timed_out);
+    EXPECT(found, pipe.reader.read_some(room(text), ec, deadline::after(1ms)) == 0, ec == std::errc::timed_out);
     pipe.writer.write_all("late");
-    found.expect(pipe.reader.read_some(room(text), whimsical ? deadline() : deadline::after(-1s)) == 4 &&
-                 text == "late");
+    EXPECT(found, pipe.reader.read_some(room(text), whimsical ? deadline() : deadline::after(-1s)) == 4,
+           text == "late");
 
     std::atomic<bool> begun{false}, cancelled{false};
     ramie::nursery n;
@@ -465,7 +465,7 @@ TEST_CASE("a read that waits ends by its deadline, by cancellation, by closing",
     n.join();
     found.expect(cancelled);
     pipe.writer.write_all("kept");
-    found.expect(some(pipe.reader, 10) == "kept");
+    EXPECT(found, some(pipe.reader, 10) == "kept");
 
     ramie::nursery m;
     begun = false;
@@ -478,7 +478,7 @@ TEST_CASE("a read that waits ends by its deadline, by cancellation, by closing",
     while (!begun) ramie::yield();
     for (int i = 0; i < 20; ++i) ramie::yield();
     pipe.reader.close();
-    found.expect(ended.get() == std::errc::bad_file_descriptor);
+    EXPECT(found, ended.get() == std::errc::bad_file_descriptor);
     m.join();
   });
 }
@@ -495,9 +495,9 @@ TEST_CASE("a cancelled fiber opens and closes no file by halves", "[conformance]
     tries([&] { ramie::write_file(home.path() / "f", "new"); });
     tries([&] { f.sync(); });
     tries([&] { f.close(); });
-    found.expect(cancelled == 5);
+    EXPECT(found, cancelled == 5);
     found.expect(!f.is_open());  // all the same
-    found.expect(ramie::read_file(home.path() / "f") == "old");
+    EXPECT(found, ramie::read_file(home.path() / "f") == "old");
   });
 }
 

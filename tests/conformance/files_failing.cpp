@@ -63,16 +63,16 @@ TEST_CASE("a file that can't be synced does not replace another", "[conformance]
     faults::plan_for(fault::file_sync, 1, 1);
     std::error_code ec;
     ramie::write_file(path, std::string_view("never"), ec);
-    found.expect(ec == std::errc::io_error && entries() == 0);
+    EXPECT(found, ec == std::errc::io_error, entries() == 0);
     faults::plan_for(fault::file_sync, 0, 0);
     ramie::write_file(path, std::string_view("old"));
-    found.expect(faults::asked(fault::file_sync) == 2);  // the file, then its directory
+    EXPECT(found, faults::asked(fault::file_sync) == 2);  // the file, then its directory
     faults::plan_for(fault::file_sync, 1, 1);
     ramie::write_file(path, std::string_view("new"), ec);
-    found.expect(ec == std::errc::io_error && ramie::read_file(path) == "old" && entries() == 1);
+    EXPECT(found, ec == std::errc::io_error, ramie::read_file(path) == "old", entries() == 1);
     faults::plan_for(fault::file_sync, 2, 2);
     ramie::write_file(path, std::string_view("new"), ec);  // in its place already, but not for sure
-    found.expect(ec == std::errc::io_error && ramie::read_file(path) == "new" && entries() == 1);
+    EXPECT(found, ec == std::errc::io_error, ramie::read_file(path) == "new", entries() == 1);
   };
   with_each_mechanism_and_without(write);
 }
@@ -82,10 +82,10 @@ TEST_CASE("a replaced or copied file has the permissions but not the powers", "[
     const ramie::temporary_directory home(test::in_memory());
     const auto tool = home.path() / "tool", copy = home.path() / "copy";
     ramie::write_file(tool, "old");
-    found.expect(::chmod(tool.c_str(), 06775) == 0);
+    EXPECT(found, ::chmod(tool.c_str(), 06775) == 0);
     (void)ramie::copy_file(tool, copy);
     ramie::write_file(tool, "new");
-    found.expect(mode_of(tool) == 0775 && mode_of(copy) == 0775);  // whatever the umask
+    EXPECT(found, mode_of(tool) == 0775, mode_of(copy) == 0775);  // whatever the umask
   });
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("a file with the longest name there is can be replaced", "[conformance
     const auto path = home.path() / std::string(255, 'n');
     for (const char* text : {"first", "second"}) {
       ramie::write_file(path, text);
-      found.expect(ramie::read_file(path) == text);
+      EXPECT(found, ramie::read_file(path) == text);
     }
   });
 }
@@ -107,12 +107,12 @@ TEST_CASE("empty buffers among many don't look like the end", "[conformance][fil
     std::string text = "some text", back(9, '?');
     std::vector<std::span<const std::byte>> from(100);
     from.push_back(ramie::bytes_of(text));
-    found.expect(f.write_at(from, 0) == 9);
+    EXPECT(found, f.write_at(from, 0) == 9);
     std::vector<std::span<std::byte>> to(100);
     to.push_back(test::writable(back));
-    found.expect(f.read_at(to, 0) == 9 && back == text);
+    EXPECT(found, f.read_at(to, 0) == 9, back == text);
     to.pop_back();
-    found.expect(f.read_at(to, 0) == 0);  // no room at all
+    EXPECT(found, f.read_at(to, 0) == 0);  // no room at all
   });
 }
 
@@ -120,16 +120,16 @@ TEST_CASE("a named pipe that nobody has written to yet is waited for, and no end
   with_each_mechanism_and_without([](findings& found) {
     const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "pipe";
-    found.expect(::mkfifo(path.c_str(), 0600) == 0);
+    EXPECT(found, ::mkfifo(path.c_str(), 0600) == 0);
     file reader = file::open(path);
     std::string text(10, '?');
     std::error_code ec;
-    found.expect(reader.read_some(test::writable(text), ec, deadline::after(1ms)) == 0 && ec == std::errc::timed_out);
-    found.expect(reader.read_some({}, ec) == 0 && !ec);
+    EXPECT(found, reader.read_some(test::writable(text), ec, deadline::after(1ms)) == 0, ec == std::errc::timed_out);
+    EXPECT(found, reader.read_some({}, ec) == 0, !ec);
     file writer = file::open(path, open_mode::write);
     writer.write_all("early");
     writer.close();
-    found.expect(reader.read_all() == "early" && reader.read_all().empty());
+    EXPECT(found, reader.read_all() == "early", reader.read_all().empty());
     file other = file::open(path);
     file::open(path, open_mode::write).close();
     found.expect(other.read_all().empty());  // one came, and wrote nothing
@@ -137,7 +137,7 @@ TEST_CASE("a named pipe that nobody has written to yet is waited for, and no end
   with_each_mechanism([](findings& found) {
     const ramie::temporary_directory home(test::in_memory());
     const auto path = home.path() / "pipe";
-    found.expect(::mkfifo(path.c_str(), 0600) == 0);
+    EXPECT(found, ::mkfifo(path.c_str(), 0600) == 0);
     file reader = file::open(path);
     ramie::nursery n;
     auto all = n.spawn([&] { return reader.read_all(); });
@@ -145,7 +145,7 @@ TEST_CASE("a named pipe that nobody has written to yet is waited for, and no end
     file writer = file::open(path, open_mode::write);
     writer.write_all("late");
     writer.close();
-    found.expect(all.get() == "late");
+    EXPECT(found, all.get() == "late");
     n.join();
   });
 }
@@ -166,11 +166,11 @@ TEST_CASE("calls with nothing to do are cancellation points, too", "[conformance
     std::error_code ec;
     std::byte one[1];
     constexpr auto too_far = ~std::uint64_t{0};
-    found.expect(stopped_by([&] { f.write_all(""); }, [&] { f.append("", ec); }, [&] { ends.writer.write_all(""); },
-                            [&] { none.write_all("", ec); }, [&] { none.append("", ec); }, [&] { (void)none.size(ec); },
-                            [&] { (void)none.read_some(one, ec); }, [&] { (void)f.read_at(one, too_far, ec); },
-                            [&] { (void)no_reader.read_some(one, ec); }, [&] { (void)no_process.wait(ec); },
-                            [&] { none.close(); }) == 11);
+    EXPECT(found, stopped_by([&] { f.write_all(""); }, [&] { f.append("", ec); }, [&] { ends.writer.write_all(""); },
+                             [&] { none.write_all("", ec); }, [&] { none.append("", ec); },
+                             [&] { (void)none.size(ec); }, [&] { (void)none.read_some(one, ec); },
+                             [&] { (void)f.read_at(one, too_far, ec); }, [&] { (void)no_reader.read_some(one, ec); },
+                             [&] { (void)no_process.wait(ec); }, [&] { none.close(); }) == 11);
   });
 }
 
@@ -181,16 +181,16 @@ TEST_CASE("nothing written to a file that is not open is an error, too", "[confo
     f.write_all("");
     f.append("");
     std::error_code ec;
-    found.expect(f.size() == 0);
+    EXPECT(found, f.size() == 0);
     for (file* closed : {&f, &none}) {
       closed->close();
-      found.expect(closed->write_all("", ec) == 0 && ec == std::errc::bad_file_descriptor);
-      found.expect(closed->append("", ec) == 0 && ec == std::errc::bad_file_descriptor);
+      EXPECT(found, closed->write_all("", ec) == 0, ec == std::errc::bad_file_descriptor);
+      EXPECT(found, closed->append("", ec) == 0, ec == std::errc::bad_file_descriptor);
     }
     auto ends = ramie::make_pipe();
     ends.writer.write_all("");
     ends.writer.close();
-    found.expect(ends.writer.write_all("", ec) == 0 && ec == std::errc::bad_file_descriptor);
+    EXPECT(found, ends.writer.write_all("", ec) == 0, ec == std::errc::bad_file_descriptor);
   });
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("a walk that can't begin names the directory", "[conformance][director
       (void)none.next();
       found.expect(false);
     } catch (const fs::filesystem_error& e) {
-      found.expect(e.path1() == "/no/such/directory" && e.code() == std::errc::no_such_file_or_directory);
+      EXPECT(found, e.path1() == "/no/such/directory", e.code() == std::errc::no_such_file_or_directory);
     } catch (const std::system_error&) {
       found.expect(false);
     }

@@ -176,10 +176,10 @@ TEST_CASE("with an error_code, accept says at once that there is no descriptor",
     {
       no_descriptors none;
       address peer;
-      found.expect(!listener.accept(ec).is_open() && ec == std::errc::too_many_files_open);
-      found.expect(!listener.accept(peer, ec).is_open() && ec == std::errc::too_many_files_open);
+      EXPECT(found, !listener.accept(ec).is_open(), ec == std::errc::too_many_files_open);
+      EXPECT(found, !listener.accept(peer, ec).is_open(), ec == std::errc::too_many_files_open);
     }
-    found.expect(listener.accept(ec).is_open() && !ec);
+    EXPECT(found, listener.accept(ec).is_open(), !ec);
   });
 }
 
@@ -190,18 +190,18 @@ TEST_CASE("a deadline and a cancellation end an accept that waits for descriptor
     ramie::nursery n;
     n.spawn([&] {
       const auto late = test::error_of([&] { (void)listener.accept(ramie::deadline::after(50ms)); });
-      found.expect(late == std::errc::timed_out);
+      EXPECT(found, late == std::errc::timed_out);
       ++ended;
     });
     for (int i = 0; i < 49; ++i) {
       test::wait_all_asleep();
-      found.expect(ended == 0);
+      EXPECT(found, ended == 0);
       clock.advance(1ms);
     }
     test::wait_all_asleep();
     clock.advance(1ms);
     n.join();
-    found.expect(ended == 1);
+    EXPECT(found, ended == 1);
     ramie::nursery others;
     others.spawn([&] {
       try {
@@ -214,7 +214,7 @@ TEST_CASE("a deadline and a cancellation end an accept that waits for descriptor
     test::wait_all_asleep();
     others.cancel("enough");
     others.join();
-    found.expect(ended == 2);
+    EXPECT(found, ended == 2);
   });
 }
 
@@ -241,11 +241,11 @@ TEST_CASE("a connection that is broken before it is accepted is passed over", "[
       std::error_code ec;
       address peer;
       const auto s = with_code ? listener.accept(peer, ec) : listener.accept(peer);
-      found.expect(!ec && peer == guest.local_address() && still_planned() == 0);
+      EXPECT(found, !ec, peer == guest.local_address(), still_planned() == 0);
     }
     const auto guest = tcp_stream::connect(listener.local_address());
     plan({EPERM});
-    found.expect(test::error_of([&] { (void)listener.accept(); }) == std::errc::operation_not_permitted);
+    EXPECT(found, test::error_of([&] { (void)listener.accept(); }) == std::errc::operation_not_permitted);
   };
   test::with_each_io([&](ramie::options o) {
     if (!calls_accept4(o.io)) return;
@@ -269,7 +269,7 @@ TEST_CASE("whatever the machine is short of, accept waits, and says so if it is 
         for (const int one : shortages) {
           plan({one});
           std::error_code ec;
-          found.expect(!listener.accept(ec).is_open() && ec == std::error_code(one, std::system_category()));
+          EXPECT(found, !listener.accept(ec).is_open(), ec == std::error_code(one, std::system_category()));
         }
         plan(shortages);
         std::atomic<bool> accepted{false};
@@ -280,7 +280,7 @@ TEST_CASE("whatever the machine is short of, accept waits, and says so if it is 
         });
         for (std::size_t left = shortages.size(); left-- > 0;) {
           test::wait_all_asleep();
-          found.expect(still_planned() == left && !accepted);
+          EXPECT(found, still_planned() == left, !accepted);
           clock.advance(std::chrono::milliseconds(1 << (shortages.size() - left - 1)));
         }
         n.join();

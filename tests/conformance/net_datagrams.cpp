@@ -54,15 +54,15 @@ TEST_CASE("a datagram arrives as a whole, with where it came from", "[conformanc
     address from;
     n.spawn([&] {
       const auto got = other.receive_from(room(text), from);
-      found.expect(got.size == 5 && got.full_size == 5 && !got.truncated());
+      EXPECT(found, got.size == 5, got.full_size == 5, !got.truncated());
     });
     wait_all_blocked();
     one.send_to(bytes("hello"), other.local_address());
     n.join();
-    found.expect(text.substr(0, 5) == "hello" && from == one.local_address());
+    EXPECT(found, text.substr(0, 5) == "hello", from == one.local_address());
     other.send_to(bytes("a"), from);
     other.send_to(bytes("bc"), from);
-    found.expect(next(one) == "a" && next(one) == "bc");
+    EXPECT(found, next(one) == "a", next(one) == "bc");
   });
 }
 
@@ -73,13 +73,13 @@ TEST_CASE("what a datagram has no room for is lost, and told", "[conformance][ne
     std::string text(4, '\0');
     address from;
     const auto got = other.receive_from(room(text), from);
-    found.expect(text == "0123" && got.size == 4 && got.full_size == 10 && got.truncated());
-    found.expect(from == one.local_address());
-    found.expect(next(other) == "next");
+    EXPECT(found, text == "0123", got.size == 4, got.full_size == 10, got.truncated());
+    EXPECT(found, from == one.local_address());
+    EXPECT(found, next(other) == "next");
     one.send_to(bytes("0123456789"), other.local_address());
     std::error_code ec;
     const auto none = other.receive(std::span<std::byte>(), ec);
-    found.expect(!ec && none.size == 0 && none.full_size == 10 && none.truncated());
+    EXPECT(found, !ec, none.size == 0, none.full_size == 10, none.truncated());
   });
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("a datagram may be empty", "[conformance][net]") {
     std::string text(4, '\0');
     for (int i = 0; i < 2; ++i) {
       const auto got = other.receive(room(text));
-      found.expect(got.size == 0 && got.full_size == 0 && !got.truncated());
+      EXPECT(found, got.size == 0, got.full_size == 0, !got.truncated());
     }
   });
 }
@@ -101,16 +101,16 @@ TEST_CASE("a socket that is connected sends there, and hears from there only", "
     auto one = udp_socket::bind(address::ipv4_loopback(0)), other = udp_socket::bind(address::ipv4_loopback(0));
     auto stranger = udp_socket::bind(address::ipv4_loopback(0));
     one.connect(other.local_address());
-    found.expect(one.peer_address() == other.local_address());
+    EXPECT(found, one.peer_address() == other.local_address());
     stranger.send_to(bytes("not for you"), one.local_address());
     one.send(bytes("question"));
-    found.expect(next(other) == "question");
+    EXPECT(found, next(other) == "question");
     other.send_to(bytes("answer"), one.local_address());
-    found.expect(next(one) == "answer");
+    EXPECT(found, next(one) == "answer");
     auto [left, right] = unix_datagram::pair();
     left.send(bytes("a"));
     left.send(bytes("bc"));
-    found.expect(next(right) == "a" && next(right) == "bc");
+    EXPECT(found, next(right) == "a", next(right) == "bc");
   });
 }
 
@@ -124,8 +124,8 @@ TEST_CASE("who sends to a unix socket that nobody reads waits for room", "[confo
       for (int i = 0; i < many; ++i, ++sent) to.send(bytes(std::to_string(i)));
     });
     wait_all_blocked();
-    found.expect(sent < many);
-    for (int i = 0; i < many; ++i) found.expect(next(right) == std::to_string(i));
+    EXPECT(found, sent < many);
+    for (int i = 0; i < many; ++i) EXPECT(found, next(right) == std::to_string(i));
     n.join();
   });
 }
@@ -135,28 +135,28 @@ TEST_CASE("datagram sockets report what went wrong", "[conformance][net]") {
     std::error_code ec;
     std::string text(10, '\0');
     (void)one.receive(room(text), ec, deadline::after(1ms));
-    found.expect(ec == std::errc::timed_out);
-    found.expect(error_of([&] { (void)one.receive(room(text), deadline::after(1ms)); }) == std::errc::timed_out);
-    found.expect(error_of([&] { one.send(bytes("to whom")); }) != std::error_code());
+    EXPECT(found, ec == std::errc::timed_out);
+    EXPECT(found, error_of([&] { (void)one.receive(room(text), deadline::after(1ms)); }) == std::errc::timed_out);
+    EXPECT(found, error_of([&] { one.send(bytes("to whom")); }) != std::error_code());
     one.send_to(bytes("ok"), other.local_address(), ec);
-    found.expect(!ec && next(other) == "ok");
+    EXPECT(found, !ec, next(other) == "ok");
     one.send_to(bytes(std::string(1 << 20, 'x')), other.local_address(), ec);
-    found.expect(ec == std::errc::message_size);
+    EXPECT(found, ec == std::errc::message_size);
 
     ramie::nursery n;
     n.spawn([&] {
       std::error_code closed;
       std::string byte(1, '\0');
       (void)one.receive(room(byte), closed);
-      found.expect(closed == std::errc::bad_file_descriptor);
+      EXPECT(found, closed == std::errc::bad_file_descriptor);
     });
     wait_all_blocked();
     one.close();
     n.join();
     one.send_to(bytes("ok"), other.local_address(), ec);
-    found.expect(ec == std::errc::bad_file_descriptor);
+    EXPECT(found, ec == std::errc::bad_file_descriptor);
     one.connect(other.local_address(), ec);
-    found.expect(ec == std::errc::bad_file_descriptor);
+    EXPECT(found, ec == std::errc::bad_file_descriptor);
   });
 }
 
@@ -177,9 +177,9 @@ TEST_CASE("a fiber that is cancelled while it waits for a datagram takes none", 
       n.cancel("enough");
       n.join();
     }
-    found.expect(cancelled == 1);
+    EXPECT(found, cancelled == 1);
     one.send_to(bytes("still there"), other.local_address());
-    found.expect(next(other) == "still there");
+    EXPECT(found, next(other) == "still there");
   });
 }
 

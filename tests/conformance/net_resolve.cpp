@@ -49,13 +49,13 @@ TEST_CASE("a name is looked up, figures are not", "[conformance][net][resolve]")
   const known_name two("two.test", {"::1", "127.0.0.1", "::1"});
   const auto both = [](findings& found) {
     const addresses expected{address::ipv6_loopback(80), address::ipv4_loopback(80)};
-    found.expect(resolve("two.test", 80) == expected);
-    found.expect(resolve("two.test", "80") == expected);
+    EXPECT(found, resolve("two.test", 80) == expected);
+    EXPECT(found, resolve("two.test", "80") == expected);
     std::error_code ec = std::make_error_code(std::errc::io_error);
-    found.expect(resolve("two.test", 80, ec, deadline::after(1h)) == expected && !ec);
-    found.expect(resolve("two.test", "80", ec, deadline::after(1h)) == expected && !ec);
-    found.expect(resolve("127.0.0.1", 5) == addresses{address::ipv4_loopback(5)});
-    found.expect(resolve("::1", "5") == addresses{address::ipv6_loopback(5)});
+    EXPECT(found, resolve("two.test", 80, ec, deadline::after(1h)) == expected, !ec);
+    EXPECT(found, resolve("two.test", "80", ec, deadline::after(1h)) == expected, !ec);
+    EXPECT(found, resolve("127.0.0.1", 5) == addresses{address::ipv4_loopback(5)});
+    EXPECT(found, resolve("::1", "5") == addresses{address::ipv6_loopback(5)});
   };
   on_each_io(both);
   test::as_thread_and_fiber(both);
@@ -71,20 +71,20 @@ TEST_CASE("a look-up that fails says why, in a category of its own", "[conforman
       (void)resolve("none.test", 80);
       found.expect(false);
     } catch (const std::system_error& e) {
-      found.expect(e.code() == resolve_errc::not_found && e.code().category() == ramie::resolve_category());
-      found.expect(std::string(e.what()).find("none.test") != std::string::npos);
-      found.expect(e.code().message() == ::gai_strerror(EAI_NONAME));
+      EXPECT(found, e.code() == resolve_errc::not_found, e.code().category() == ramie::resolve_category());
+      EXPECT(found, std::string(e.what()).find("none.test") != std::string::npos);
+      EXPECT(found, e.code().message() == ::gai_strerror(EAI_NONAME));
     }
     std::error_code ec;
-    found.expect(resolve("later.test", 80, ec).empty() && ec == resolve_errc::try_again);
-    found.expect(ec == std::errc::resource_unavailable_try_again);
-    found.expect(resolve("empty.test", 80, ec).empty() && ec == resolve_errc::not_found);
-    found.expect(resolve("broken.test", 80, ec).empty() && ec == std::errc::network_down);
-    found.expect(resolve("memory.test", 80, ec).empty() && ec == std::errc::not_enough_memory);
-    found.expect(resolve(std::string("a\0b", 3), 80, ec).empty() && ec == resolve_errc::not_found);
-    found.expect(resolve("::1", std::string("80\0x", 4), ec).empty() && ec == resolve_errc::no_service);
-    found.expect(!ramie::connect("none.test", 80, ec).is_open() && ec == resolve_errc::not_found);
-    found.expect(error_of([] { (void)ramie::connect("later.test", 80); }) == resolve_errc::try_again);
+    EXPECT(found, resolve("later.test", 80, ec).empty(), ec == resolve_errc::try_again);
+    EXPECT(found, ec == std::errc::resource_unavailable_try_again);
+    EXPECT(found, resolve("empty.test", 80, ec).empty(), ec == resolve_errc::not_found);
+    EXPECT(found, resolve("broken.test", 80, ec).empty(), ec == std::errc::network_down);
+    EXPECT(found, resolve("memory.test", 80, ec).empty(), ec == std::errc::not_enough_memory);
+    EXPECT(found, resolve(std::string("a\0b", 3), 80, ec).empty(), ec == resolve_errc::not_found);
+    EXPECT(found, resolve("::1", std::string("80\0x", 4), ec).empty(), ec == resolve_errc::no_service);
+    EXPECT(found, !ramie::connect("none.test", 80, ec).is_open(), ec == resolve_errc::not_found);
+    EXPECT(found, error_of([] { (void)ramie::connect("later.test", 80); }) == resolve_errc::try_again);
   });
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a look-up that is cancelled or too late is left behind at once", "[co
             try {
               std::error_code ec;
               found.expect(resolve("slow.test", 80, ec, deadline::after(1h)).empty());
-              found.expect(!cancels && ec == std::errc::timed_out);
+              EXPECT(found, !cancels, ec == std::errc::timed_out);
             } catch (const ramie::cancelled&) {
               ++cancelled;
               throw;
@@ -118,7 +118,7 @@ TEST_CASE("a look-up that is cancelled or too late is left behind at once", "[co
             clock.advance(1h);
           }
           n.join();
-          found.expect(held.inside() == 1);
+          EXPECT(found, held.inside() == 1);
           held.let_go(1);
         });
       }
@@ -137,14 +137,14 @@ TEST_CASE("connecting by name reaches whichever address answers", "[conformance]
       if (ec) continue;  // no IPv6
       const auto port = listener.local_address().port();
       auto s = ramie::connect("both.test", port);
-      found.expect(s.peer_address() == where.with_port(port));
+      EXPECT(found, s.peer_address() == where.with_port(port));
       auto served = listener.accept();
       served.write_all(test::bytes("hello"));
-      found.expect(test::take(s, 5) == "hello");
-      found.expect(ramie::connect("both.test", port, ec, deadline::after(1h)).is_open() && !ec);
+      EXPECT(found, test::take(s, 5) == "hello");
+      EXPECT(found, ramie::connect("both.test", port, ec, deadline::after(1h)).is_open(), !ec);
       (void)listener.accept();
       listener.close();
-      found.expect(error_of([&] { (void)ramie::connect("both.test", port); }) == std::errc::connection_refused);
+      EXPECT(found, error_of([&] { (void)ramie::connect("both.test", port); }) == std::errc::connection_refused);
     }
   });
 }
@@ -158,7 +158,7 @@ TEST_CASE("IPv6 is tried first", "[conformance][net][resolve]") {
   if (ec) LEFT_OUT("somebody else has that port");
   on_each_io([&](findings& found) {
     const auto s = ramie::connect("both.test", six.local_address().port());
-    found.expect(s.peer_address() == six.local_address());
+    EXPECT(found, s.peer_address() == six.local_address());
     (void)six.accept();
   });
 }
@@ -171,20 +171,20 @@ TEST_CASE("an address that fails is followed by the next one at once", "[conform
     ramie::run(o, [&] {
       auto listener = tcp_listener::bind(address::ipv4_loopback(0));
       const auto s = ramie::connect(addresses{refusing(), refusing(), listener.local_address()});
-      found.expect(s.peer_address() == listener.local_address());
+      EXPECT(found, s.peer_address() == listener.local_address());
       const silent_host silent;
       ramie::nursery n;
       n.spawn([&] {
         const auto third = ramie::connect(addresses{silent.where(), refusing(), listener.local_address()});
-        found.expect(third.peer_address() == listener.local_address());
+        EXPECT(found, third.peer_address() == listener.local_address());
       });
       wait_all_blocked();
       clock.advance(250ms);  // for the second; the third needs no more, although the first is still under way
       n.join();
       std::error_code ec;
       found.expect(!ramie::connect(addresses{refusing(), refusing()}, ec).is_open());
-      found.expect(ec == std::errc::connection_refused);
-      found.expect(!ramie::connect(addresses{address::parse("[::ffff:127.0.0.1]:1"), refusing()}, ec).is_open() && ec);
+      EXPECT(found, ec == std::errc::connection_refused);
+      EXPECT(found, !ramie::connect(addresses{address::parse("[::ffff:127.0.0.1]:1"), refusing()}, ec).is_open(), ec);
     });
     CHECK(found.wrong() == "");
   });
@@ -203,7 +203,7 @@ TEST_CASE("an address that does not answer for 250 ms is joined by the next one"
       ramie::nursery n;
       n.spawn([&] {
         const auto s = ramie::connect(addresses{silent.where(), another.where(), listener.local_address()});
-        found.expect(s.peer_address() == listener.local_address() && ramie::now() - began >= 500ms);
+        EXPECT(found, s.peer_address() == listener.local_address(), ramie::now() - began >= 500ms);
         connected = true;
       });
       while (!connected) {
@@ -230,10 +230,10 @@ TEST_CASE("connecting to several addresses ends with its deadline, or when it is
         ramie::nursery n;
         n.spawn([&] {
           std::error_code ec;
-          found.expect(!ramie::connect(both, ec, deadline::after(1s)).is_open() && ec == std::errc::timed_out);
+          EXPECT(found, !ramie::connect(both, ec, deadline::after(1s)).is_open(), ec == std::errc::timed_out);
         });
         n.spawn([&] {
-          found.expect(error_of([&] { (void)ramie::connect(both, deadline::after(100ms)); }) == std::errc::timed_out);
+          EXPECT(found, error_of([&] { (void)ramie::connect(both, deadline::after(100ms)); }) == std::errc::timed_out);
         });
         for (int i = 0; i < 10; ++i) {
           wait_all_blocked();
@@ -287,13 +287,13 @@ TEST_CASE("an attempt that has failed is forgotten, although there is a copy of 
         std::error_code ec;
         const auto s = ramie::connect(addresses{silent.where(), another.where(), listener.local_address()}, ec);
         address peer;
-        found.expect(!ec && !error_of([&] { peer = s.peer_address(); }) && peer == listener.local_address());
+        EXPECT(found, !ec, !error_of([&] { peer = s.peer_address(); }), peer == listener.local_address());
         ended = true;
       });
       wait_all_blocked();
       const int first = being_connected();
       const int copy = ::fcntl(first, F_DUPFD_CLOEXEC, 200);  // like that of a child before its exec
-      found.expect(copy >= 200);
+      EXPECT(found, copy >= 200);
       ::shutdown(first, SHUT_RDWR);                                        // ECONNRESET
       test::yield_until([&] { return ended || being_connected() >= 0; });  // the next one, with the same number
       while (!ended) {
@@ -315,10 +315,10 @@ TEST_CASE("if all addresses fail, the error is of one that there was a way to", 
       (void)ramie::connect(to, ec);
       return ec;
     };
-    found.expect(error({no_way, no_way}) == std::errc::network_unreachable);
-    found.expect(error({no_way, refusing()}) == std::errc::connection_refused);
-    found.expect(error({refusing(), no_way}) == std::errc::connection_refused);
-    found.expect(error({no_way, refusing(), no_way}) == std::errc::connection_refused);
+    EXPECT(found, error({no_way, no_way}) == std::errc::network_unreachable);
+    EXPECT(found, error({no_way, refusing()}) == std::errc::connection_refused);
+    EXPECT(found, error({refusing(), no_way}) == std::errc::connection_refused);
+    EXPECT(found, error({no_way, refusing(), no_way}) == std::errc::connection_refused);
   };
   on_each_io(both);
   test::as_thread_and_fiber(both);

@@ -50,12 +50,12 @@ TEST_CASE("what is written to a connection is read at its other end, in order", 
     n.spawn([&] { test::echo(far, 7); });
     for (const char* const text : {"a", "some words", "a longer text, in pieces of seven bytes"}) {
       near.write_all(bytes(text));
-      found.expect(take(near, std::string(text).size()) == text);
+      EXPECT(found, take(near, std::string(text).size()) == text);
     }
     near.shutdown(ramie::shutdown_part::write);
     n.join();
     far.close();
-    found.expect(take_all(near) == "");
+    EXPECT(found, take_all(near) == "");
   });
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a server serves many connections at once", "[conformance][net]") {
   on_each_io([&](findings& found) {
     auto listener = tcp_listener::bind(address::ipv4_loopback(0));
     const auto where = listener.local_address();
-    found.expect(where.port() != 0);
+    EXPECT(found, where.port() != 0);
     std::atomic<int> served{0};
     ramie::nursery all;
     all.spawn([&] {
@@ -83,12 +83,12 @@ TEST_CASE("a server serves many connections at once", "[conformance][net]") {
         for (int round = 0; round < 3; ++round) {
           const auto text = std::to_string(i * 1000 + round);
           s.write_all(bytes(text));
-          found.expect(take(s, text.size()) == text);
+          EXPECT(found, take(s, text.size()) == text);
         }
       });
     }
     all.join();
-    found.expect(served == many);
+    EXPECT(found, served == many);
   });
 }
 
@@ -101,12 +101,12 @@ TEST_CASE("both sides know where the other one is", "[conformance][net]") {
       auto near = tcp_stream::connect(listener.local_address());
       address peer;
       auto far = listener.accept(peer);
-      found.expect(peer == near.local_address() && peer == far.peer_address());
-      found.expect(near.peer_address() == listener.local_address() && peer.family() == where.family());
+      EXPECT(found, peer == near.local_address(), peer == far.peer_address());
+      EXPECT(found, near.peer_address() == listener.local_address(), peer.family() == where.family());
       auto second = tcp_stream::connect(listener.local_address());
       peer = {};
       (void)listener.accept(peer, ec);
-      found.expect(!ec && peer == second.local_address());
+      EXPECT(found, !ec, peer == second.local_address());
     }
   });
 }
@@ -116,13 +116,13 @@ TEST_CASE("more than the buffers hold goes through, in small pieces", "[conforma
   over_each_kind([&](findings& found, auto& near, auto& far) {
     near.set_send_buffer_size(20'000);
     far.set_receive_buffer_size(60'000);  // less than a segment of the loopback, and TCP waits for its timers
-    found.expect(near.send_buffer_size() >= 20'000 && far.receive_buffer_size() >= 60'000);
+    EXPECT(found, near.send_buffer_size() >= 20'000, far.receive_buffer_size() >= 60'000);
     ramie::nursery n;
     n.spawn([&] {
       near.write_all(bytes(all));
       near.shutdown(ramie::shutdown_part::write);
     });
-    found.expect(take_all(far, 777) == all);
+    EXPECT(found, take_all(far, 777) == all);
     n.join();
   });
 }
@@ -131,17 +131,17 @@ TEST_CASE("several pieces of memory are written and read as one", "[conformance]
   over_each_kind([](findings& found, auto& near, auto& far) {
     const std::string a = "one", b, c = "two", d = "three";
     const std::array from{bytes(a), bytes(b), bytes(c), bytes(d)};
-    found.expect(near.write_some(ramie::const_buffers(from)) == 11);
+    EXPECT(found, near.write_some(ramie::const_buffers(from)) == 11);
     std::string x(2, ' '), y, z(9, ' ');
     const std::array into{room(x), room(y), room(z)};
     far.read_exactly(ramie::mutable_buffers(into));
-    found.expect(x == "on" && z == "etwothree");
+    EXPECT(found, x == "on", z == "etwothree");
 
     near.write_all(ramie::const_buffers(from));
-    found.expect(far.read_some(ramie::mutable_buffers(into).first(2)) == 2 && x == "on");
-    found.expect(take(far, 9) == "etwothree");
-    found.expect(near.write_some(ramie::const_buffers()) == 0);
-    found.expect(far.read_some(ramie::mutable_buffers(into).subspan(1, 1)) == 0);
+    EXPECT(found, far.read_some(ramie::mutable_buffers(into).first(2)) == 2, x == "on");
+    EXPECT(found, take(far, 9) == "etwothree");
+    EXPECT(found, near.write_some(ramie::const_buffers()) == 0);
+    EXPECT(found, far.read_some(ramie::mutable_buffers(into).subspan(1, 1)) == 0);
   });
 }
 
@@ -157,26 +157,26 @@ TEST_CASE("more pieces than one system call takes are written and read all the s
       into.push_back(room(got).last(at + size).first(size));  // other sizes at the other end
     }
     std::reverse(into.begin(), into.end());
-    found.expect(from.size() > 1024);
+    EXPECT(found, from.size() > 1024);
     near.set_send_buffer_size(4096);
     ramie::nursery n;
     n.spawn([&] { near.write_all(ramie::const_buffers(from)); });
     far.read_exactly(ramie::mutable_buffers(into));
     n.join();
-    found.expect(got == all);
+    EXPECT(found, got == all);
   });
 }
 
 TEST_CASE("without room or bytes nothing is read or written, and nobody waits", "[conformance][net]") {
   over_each_kind([](findings& found, auto& near, auto&) {
-    found.expect(near.read_some(std::span<std::byte>()) == 0);
-    found.expect(near.write_some(std::span<const std::byte>()) == 0);
+    EXPECT(found, near.read_some(std::span<std::byte>()) == 0);
+    EXPECT(found, near.write_some(std::span<const std::byte>()) == 0);
     near.read_exactly(std::span<std::byte>());
     near.read_exactly(ramie::mutable_buffers());
     near.write_all(std::span<const std::byte>());
     near.close();
     std::error_code ec;
-    found.expect(near.read_some(std::span<std::byte>(), ec) == 0 && ec == std::errc::bad_file_descriptor);
+    EXPECT(found, near.read_some(std::span<std::byte>(), ec) == 0, ec == std::errc::bad_file_descriptor);
   });
 }
 
@@ -184,11 +184,11 @@ TEST_CASE("who shuts writing down can still read", "[conformance][net]") {
   over_each_kind([](findings& found, auto& near, auto& far) {
     near.write_all(bytes("question"));
     near.shutdown(ramie::shutdown_part::write);
-    found.expect(take_all(far) == "question");
+    EXPECT(found, take_all(far) == "question");
     far.write_all(bytes("answer"));
     far.close();
-    found.expect(take_all(near) == "answer");
-    found.expect(near.read_some(std::span<std::byte>()) == 0);
+    EXPECT(found, take_all(near) == "answer");
+    EXPECT(found, near.read_some(std::span<std::byte>()) == 0);
   });
 }
 
@@ -202,12 +202,12 @@ TEST_CASE("read_exactly fails at the end of the stream, and tells how much has c
       }
       near.shutdown(ramie::shutdown_part::write);
     });
-    found.expect(take(far, 6) == "abcdef");
+    EXPECT(found, take(far, 6) == "abcdef");
     std::error_code ec;
     std::string text(6, '\0');
-    found.expect(far.read_exactly(room(text), ec) == 1 && ec == ramie::stream_errc::end_of_stream && text[0] == 'g');
-    found.expect(far.read_exactly(std::span<std::byte>(), ec) == 0 && !ec);
-    found.expect(error_of([&, &in = far] { in.read_exactly(room(text)); }) == ramie::stream_errc::end_of_stream);
+    EXPECT(found, far.read_exactly(room(text), ec) == 1, ec == ramie::stream_errc::end_of_stream, text[0] == 'g');
+    EXPECT(found, far.read_exactly(std::span<std::byte>(), ec) == 0, !ec);
+    EXPECT(found, error_of([&, &in = far] { in.read_exactly(room(text)); }) == ramie::stream_errc::end_of_stream);
     n.join();
     far.write_all(bytes("four"));
     far.shutdown(ramie::shutdown_part::write);
@@ -217,11 +217,11 @@ TEST_CASE("read_exactly fails at the end of the stream, and tells how much has c
       near.read_exactly(ramie::mutable_buffers(pieces));
       found.expect(false);
     } catch (const ramie::transfer_error& e) {
-      found.expect(e.transferred() == 4 && e.code() == ramie::stream_errc::end_of_stream);
-      found.expect(first == "fou" && second[0] == 'r');
-      found.expect(std::string(e.what()).find("read_exactly") != std::string::npos);
+      EXPECT(found, e.transferred() == 4, e.code() == ramie::stream_errc::end_of_stream);
+      EXPECT(found, first == "fou", second[0] == 'r');
+      EXPECT(found, std::string(e.what()).find("read_exactly") != std::string::npos);
     }
-    found.expect(near.read_exactly(ramie::mutable_buffers(pieces), ec) == 0 && ec == ramie::stream_errc::end_of_stream);
+    EXPECT(found, near.read_exactly(ramie::mutable_buffers(pieces), ec) == 0, ec == ramie::stream_errc::end_of_stream);
     near.read_exactly(ramie::mutable_buffers(pieces).first(1));
   });
 }
@@ -232,15 +232,15 @@ TEST_CASE("the halves of a connection are used by two fibers, and the writer's e
     const auto all = test::pattern(30'000);
     const int fd = near.native_handle();
     auto halves = std::move(near).split();
-    found.expect(!near.is_open() && near.native_handle() == -1);
-    found.expect(halves.reader.native_handle() == fd && halves.writer.native_handle() == fd);
+    EXPECT(found, !near.is_open(), near.native_handle() == -1);
+    EXPECT(found, halves.reader.native_handle() == fd, halves.writer.native_handle() == fd);
     ramie::nursery n;
     n.spawn([&] { test::echo(far); });
     n.spawn([&, out = std::move(halves.writer)]() mutable { out.write_all(bytes(all)); });
-    found.expect(take(halves.reader, all.size()) == all);
+    EXPECT(found, take(halves.reader, all.size()) == all);
     n.join();  // echo has come to the end, because the writer is gone
     far.close();
-    found.expect(take_all(halves.reader) == "");
+    EXPECT(found, take_all(halves.reader) == "");
   });
 }
 
@@ -249,14 +249,14 @@ TEST_CASE("a half that is asked to finish or close does so for both", "[conforma
     auto [in, out] = std::move(near).split();
     out.write_all(bytes("last words"));
     out.finish();
-    found.expect(take_all(far) == "last words");
+    EXPECT(found, take_all(far) == "last words");
     far.write_all(bytes("yes"));
-    found.expect(take(in, 3) == "yes");
+    EXPECT(found, take(in, 3) == "yes");
     std::error_code ec;
-    found.expect(out.write_some(bytes("x"), ec) == 0 && ec == std::errc::broken_pipe);
+    EXPECT(found, out.write_some(bytes("x"), ec) == 0, ec == std::errc::broken_pipe);
     in.close();
     found.expect(!out.is_open());
-    found.expect(out.write_some(bytes("x"), ec) == 0 && ec == std::errc::bad_file_descriptor);
+    EXPECT(found, out.write_some(bytes("x"), ec) == 0, ec == std::errc::bad_file_descriptor);
     out = {};
     found.expect(!out.is_open());
   });
@@ -274,7 +274,7 @@ TEST_CASE("one fiber reads while several write, and nothing is lost", "[conforma
     n.join();
     std::sort(got.begin(), got.end());
     for (char c = 'a'; c < 'i'; ++c)
-      found.expect(got.substr(500u * static_cast<unsigned>(c - 'a'), 500) == std::string(500, c));
+      EXPECT(found, got.substr(500u * static_cast<unsigned>(c - 'a'), 500) == std::string(500, c));
   });
 }
 
@@ -313,7 +313,7 @@ TEST_CASE("plain threads use the sockets that fibers use", "[conformance][net]")
       auto s = tcp_stream::connect(where);
       s.write_all(bytes("from whomever"));
       s.shutdown(ramie::shutdown_part::write);
-      found.expect(take_all(s) == "from whomever");
+      EXPECT(found, take_all(s) == "from whomever");
     };
     std::thread client([&] {
       talk();
@@ -331,8 +331,8 @@ TEST_CASE("plain threads use the sockets that fibers use", "[conformance][net]")
     std::thread reader([&, &in = near] {
       std::string text(1, '\0');
       std::error_code ec;
-      found.expect(in.read_some(room(text), ec) == 0 && ec == std::errc::bad_file_descriptor);
-      found.expect(in.read_some(room(text), ec, ramie::deadline::after(1ms)) == 0);
+      EXPECT(found, in.read_some(room(text), ec) == 0, ec == std::errc::bad_file_descriptor);
+      EXPECT(found, in.read_some(room(text), ec, ramie::deadline::after(1ms)) == 0);
       ended = true;
     });
     ramie::run(o, [&, &in = near] { in.close(); });
@@ -340,7 +340,7 @@ TEST_CASE("plain threads use the sockets that fibers use", "[conformance][net]")
     found.expect(ended);
     std::string text(1, '\0');
     std::error_code ec;
-    found.expect(far.read_some(room(text), ec) == 0 && !ec);
+    EXPECT(found, far.read_some(room(text), ec) == 0, !ec);
     CHECK(found.wrong() == "");
   });
 }

@@ -38,23 +38,23 @@ TEST_CASE("unix sockets listen at a path or at a name of their own", "[conforman
     const test::finally removed([&] { std::filesystem::remove(path); });
     for (const auto& where : {address::unix_path(path), address::unix_abstract(unique_name())}) {
       auto listener = unix_listener::bind(where);
-      found.expect(listener.local_address() == where);
+      EXPECT(found, listener.local_address() == where);
       std::error_code ec;
-      found.expect(!unix_listener::bind(where, {}, ec).is_open() && ec == std::errc::address_in_use);
-      found.expect(!unix_listener::bind(where, ec = {}).is_open() && ec == std::errc::address_in_use);
+      EXPECT(found, !unix_listener::bind(where, {}, ec).is_open(), ec == std::errc::address_in_use);
+      EXPECT(found, !unix_listener::bind(where, ec = {}).is_open(), ec == std::errc::address_in_use);
       ramie::nursery n;
       n.spawn([&] {
         auto s = listener.accept();
-        found.expect(s.local_address() == where);
+        EXPECT(found, s.local_address() == where);
         test::echo(s);
       });
       auto s = unix_stream::connect(where, ec);
-      found.expect(!ec && s.peer_address() == where);
+      EXPECT(found, !ec, s.peer_address() == where);
       auto [in, out] = std::move(s).split();
       out.write_all(bytes("through a file, or not"));
       out.finish(ec);
       found.expect(!ec);
-      found.expect(test::take_all(in) == "through a file, or not");
+      EXPECT(found, test::take_all(in) == "through a file, or not");
       n.join();
     }
     found.expect(std::filesystem::exists(path));
@@ -80,10 +80,10 @@ TEST_CASE("a unix socket without a name can send", "[conformance][net]") {
     std::string text(20, '\0');
     address sender = to.local_address();
     const auto got = to.receive_from(test::room(text), sender);
-    found.expect(got.size == 9 && sender.path().empty());
+    EXPECT(found, got.size == 9, sender.path().empty());
     from.connect(to.local_address());
     from.send(bytes("again"));
-    found.expect(to.receive(test::room(text)).size == 5);
+    EXPECT(found, to.receive(test::room(text)).size == 5);
   });
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("who connects to a unix socket whose backlog is full waits for room", 
     std::error_code ec;
     const auto until = ramie::deadline::after(std::chrono::milliseconds(2));
     found.expect(!unix_stream::connect(listener.local_address(), ec, until).is_open());
-    found.expect(ec == std::errc::timed_out);
+    EXPECT(found, ec == std::errc::timed_out);
     ramie::nursery n;
     n.spawn([&] { found.expect(unix_stream::connect(listener.local_address()).is_open()); });
     for (int i = 0; i < 2; ++i) (void)listener.accept();
@@ -110,7 +110,7 @@ int fill(unix_datagram& from, const address& to, findings& found) {
     from.send_to(bytes("x"), to, ec, ramie::deadline(ramie::now() - 1s));
     if (ec) break;
   }
-  found.expect(ec == std::errc::timed_out && sent > 0);
+  EXPECT(found, ec == std::errc::timed_out, sent > 0);
   return sent;
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("who sends to a full unix socket without being connected tries again b
       clock.advance(1ms);
       n.join();
       for (; there > 0; --there) (void)to.receive(test::room(text));
-      found.expect(text == "y");
+      EXPECT(found, text == "y");
     });
     CHECK(found.wrong() == "");
   });
@@ -159,8 +159,8 @@ TEST_CASE("a deadline, a cancellation and close end a send_to that waits for roo
         return ec;
       };
       ramie::nursery late, closed, enough;
-      late.spawn([&] { found.expect(error_of_send(from, ramie::deadline::after(1h)) == std::errc::timed_out); });
-      closed.spawn([&] { found.expect(error_of_send(another) == std::errc::bad_file_descriptor); });
+      late.spawn([&] { EXPECT(found, error_of_send(from, ramie::deadline::after(1h)) == std::errc::timed_out); });
+      closed.spawn([&] { EXPECT(found, error_of_send(another) == std::errc::bad_file_descriptor); });
       enough.spawn([&] {
         try {
           (void)error_of_send(from);

@@ -48,13 +48,13 @@ void wander(bool cancels, hops& h, findings& found) {
   {
     nursery mine;
     cancel_scope* const own = innermost();
-    found.expect(own != outer && own->parent() == outer);
+    EXPECT(found, own != outer, own->parent() == outer);
     h.hop();  // not cancelled, whatever becomes of the others
-    found.expect(innermost() == own);
+    EXPECT(found, innermost() == own);
     mine.spawn([&] {
-      found.expect(innermost() == own);
+      EXPECT(found, innermost() == own);
       h.hop();
-      found.expect(innermost() == own);
+      EXPECT(found, innermost() == own);
     });
     if (cancels) mine.cancel();
     bool cut = false;
@@ -63,11 +63,11 @@ void wander(bool cancels, hops& h, findings& found) {
     } catch (const ramie::cancelled&) {
       cut = true;
     }
-    found.expect(cut == cancels);
-    found.expect(innermost() == own);
+    EXPECT(found, cut == cancels);
+    EXPECT(found, innermost() == own);
     mine.join();
   }
-  found.expect(innermost() == outer);
+  EXPECT(found, innermost() == outer);
 }
 
 TEST_CASE("a fiber keeps its scopes wherever it goes on", "[conformance][nursery][chaos]") {

@@ -49,22 +49,22 @@ bool is_gone(int id) {
 
 TEST_CASE("how a child ended is told", "[conformance][processes]") {
   with_each_mechanism_and_without([](findings& found) {
-    found.expect(process_builder("true").status() == exit_status::exited(0));
-    found.expect(process_builder("false").status() == exit_status::exited(1));
+    EXPECT(found, process_builder("true").status() == exit_status::exited(0));
+    EXPECT(found, process_builder("false").status() == exit_status::exited(1));
     const auto seven = shell("exit 7").status();
-    found.expect(!seven.success() && seven.code() == 7 && !seven.signal() && to_string(seven) == "exit code 7");
+    EXPECT(found, !seven.success(), seven.code() == 7, !seven.signal(), to_string(seven) == "exit code 7");
     const auto killed = shell("kill -9 $$").status();
-    found.expect(!killed.success() && !killed.code() && killed.signal() == SIGKILL && to_string(killed) == "signal 9");
+    EXPECT(found, !killed.success(), !killed.code(), killed.signal() == SIGKILL, to_string(killed) == "signal 9");
     process p = shell("exit 3").spawn();
     const int id = p.id();
-    found.expect(id > 0 && p.wait() == exit_status::exited(3) && is_gone(id));
-    found.expect(p.wait() == exit_status::exited(3) && p.try_wait() == exit_status::exited(3));  // and again
+    EXPECT(found, id > 0, p.wait() == exit_status::exited(3), is_gone(id));
+    EXPECT(found, p.wait() == exit_status::exited(3), p.try_wait() == exit_status::exited(3));  // and again
     std::error_code ec;
     p.kill(SIGTERM, ec);
-    found.expect(ec == std::errc::no_such_process);
+    EXPECT(found, ec == std::errc::no_such_process);
     process none;
-    found.expect(error_of([&] { (void)none.wait(); }) == std::errc::no_child_process);
-    found.expect(error_of([&] { none.kill(SIGTERM); }) == std::errc::no_child_process);
+    EXPECT(found, error_of([&] { (void)none.wait(); }) == std::errc::no_child_process);
+    EXPECT(found, error_of([&] { none.kill(SIGTERM); }) == std::errc::no_child_process);
     none.detach();
   });
 }
@@ -73,53 +73,53 @@ TEST_CASE("what can't be started is an error here, not in a child", "[conformanc
   with_each_mechanism_and_without([](findings& found) {
     std::error_code ec;
     (void)process_builder("/no/such/program").spawn(ec);
-    found.expect(ec == std::errc::no_such_file_or_directory);
+    EXPECT(found, ec == std::errc::no_such_file_or_directory);
     std::string said;
     try {
       (void)process_builder("no-such-program").output();
     } catch (const std::system_error& e) {
       said = e.what();
-      found.expect(e.code() == std::errc::no_such_file_or_directory);
+      EXPECT(found, e.code() == std::errc::no_such_file_or_directory);
     }
-    found.expect(said.find("no-such-program") != said.npos && said.find("process_builder::output") != said.npos);
+    EXPECT(found, said.find("no-such-program") != said.npos, said.find("process_builder::output") != said.npos);
     const ramie::temporary_directory home(test::in_memory());
     ramie::write_file(home.path() / "text", "no program");
-    found.expect(error_of([&] { (void)process_builder(home.path() / "text").spawn(); }) ==
-                 std::errc::permission_denied);
-    found.expect(error_of([] { (void)process_builder("true").working_directory("/no/such").spawn(); }) ==
-                 std::errc::no_such_file_or_directory);
-    found.expect(error_of([] { (void)process_builder("true").environment("A=B", "x").spawn(); }) ==
-                 std::errc::invalid_argument);
-    found.expect(error_of([] { (void)process_builder("true").arg(std::string("a\0b", 3)).spawn(); }) ==
-                 std::errc::invalid_argument);
-    found.expect(error_of([] { (void)process_builder("true").standard_input(stdio::descriptor(-1)).spawn(); }) ==
-                 std::errc::bad_file_descriptor);
+    EXPECT(found,
+           error_of([&] { (void)process_builder(home.path() / "text").spawn(); }) == std::errc::permission_denied);
+    EXPECT(found, error_of([] { (void)process_builder("true").working_directory("/no/such").spawn(); }) ==
+                      std::errc::no_such_file_or_directory);
+    EXPECT(found, error_of([] { (void)process_builder("true").environment("A=B", "x").spawn(); }) ==
+                      std::errc::invalid_argument);
+    EXPECT(found, error_of([] { (void)process_builder("true").arg(std::string("a\0b", 3)).spawn(); }) ==
+                      std::errc::invalid_argument);
+    EXPECT(found, error_of([] { (void)process_builder("true").standard_input(stdio::descriptor(-1)).spawn(); }) ==
+                      std::errc::bad_file_descriptor);
   });
 }
 
 TEST_CASE("a child gets its arguments, its environment and its directory", "[conformance][processes]") {
   with_each_mechanism_and_without([](findings& found) {
     const auto words = process_builder("printf").args({"%s|", "a b", "", "$HOME"}).arg("c").output();
-    found.expect(words.status.success() && words.out == "a b||$HOME|c|" && words.err.empty());
+    EXPECT(found, words.status.success(), words.out == "a b||$HOME|c|", words.err.empty());
     auto env = process_builder("/usr/bin/env").clear_environment().environment("ONE", "1").environment("TWO", "2");
-    found.expect(env.output().out == "ONE=1\nTWO=2\n");
+    EXPECT(found, env.output().out == "ONE=1\nTWO=2\n");
     auto less = env;  // another one
     less.remove_environment("ONE").environment("TWO", "two");
-    found.expect(less.output().out == "TWO=two\n" && env.output().out == "ONE=1\nTWO=2\n");
+    EXPECT(found, less.output().out == "TWO=two\n", env.output().out == "ONE=1\nTWO=2\n");
     const auto inherited = process_builder("/usr/bin/env").environment("RAMIE_TEST", "=x").output().out;
-    found.expect(inherited.find("PATH=") != inherited.npos && inherited.find("RAMIE_TEST==x\n") != inherited.npos);
-    found.expect(process_builder("pwd").working_directory("/usr").output().out == "/usr\n");
+    EXPECT(found, inherited.find("PATH=") != inherited.npos, inherited.find("RAMIE_TEST==x\n") != inherited.npos);
+    EXPECT(found, process_builder("pwd").working_directory("/usr").output().out == "/usr\n");
   });
 }
 
 void read_much(findings& found, int size) {
   const auto zeros = "head -c " + std::to_string(size) + " /dev/zero";
   const auto all = shell(zeros + " >&2; " + zeros + "; exit 5").output();
-  found.expect(all.out.size() == static_cast<std::size_t>(size) && all.err.size() == all.out.size());
-  found.expect(all.status == exit_status::exited(5));
+  EXPECT(found, all.out.size() == static_cast<std::size_t>(size), all.err.size() == all.out.size());
+  EXPECT(found, all.status == exit_status::exited(5));
   std::string text(static_cast<std::size_t>(size), 'x');
   text += "the end";
-  found.expect(process_builder("cat").output(text).out == text);
+  EXPECT(found, process_builder("cat").output(text).out == text);
   found.expect(process_builder("true").output(text).status.success());  // which reads none of it
 }
 
@@ -133,8 +133,8 @@ TEST_CASE("all that a child writes is read, however much and wherever first", "[
   CHECK(found.wrong() == "");
   with_each_mechanism_and_without([](findings& seen) {
     read_much(seen, 200'000);  // more than pipes hold
-    seen.expect(shell("echo out; echo err >&2").output().out == "out\n");
-    seen.expect(process_builder("cat").output().out.empty() && process_builder("cat").output("").out.empty());
+    EXPECT(seen, shell("echo out; echo err >&2").output().out == "out\n");
+    EXPECT(seen, process_builder("cat").output().out.empty(), process_builder("cat").output("").out.empty());
   });
 }
 
@@ -146,13 +146,13 @@ TEST_CASE("a child's pipes are read and written as it goes", "[conformance][proc
       p.standard_input().write_all(line);
       std::string back(100, '?');
       back.resize(p.standard_output().read_some(std::as_writable_bytes(std::span(back))));
-      found.expect(back == line);
+      EXPECT(found, back == line);
     }
     found.expect(!p.try_wait());
     p.standard_input().close();
-    found.expect(p.standard_output().read_all().empty() && p.wait().success());
+    EXPECT(found, p.standard_output().read_all().empty(), p.wait().success());
     std::error_code ec;
-    found.expect(p.standard_input().write_all("x", ec) == 0 && ec == std::errc::bad_file_descriptor);
+    EXPECT(found, p.standard_input().write_all("x", ec) == 0, ec == std::errc::bad_file_descriptor);
   });
 }
 
@@ -162,14 +162,14 @@ TEST_CASE("a child's output leads to a descriptor, to its other output, to nowhe
     const auto path = home.path() / "out";
     ramie::file out = ramie::file::open(path, ramie::open_mode::write | ramie::open_mode::create);
     auto both = shell("echo out; echo err >&2").standard_output(stdio::descriptor(out.native_handle()));
-    found.expect(both.output().err == "err\n" && ramie::read_file(path) == "out\n");
+    EXPECT(found, both.output().err == "err\n", ramie::read_file(path) == "out\n");
     auto ends = ramie::make_pipe();
     const auto to_pipe = stdio::descriptor(ends.writer.native_handle());
     process p = both.standard_output(to_pipe).standard_error(to_pipe).spawn();
     ends.writer.close();
-    found.expect(ends.reader.read_all() == "out\nerr\n" && p.wait().success());
+    EXPECT(found, ends.reader.read_all() == "out\nerr\n", p.wait().success());
     const auto none = both.standard_output(stdio::null()).standard_error(stdio::null()).output();
-    found.expect(none.out.empty() && none.err.empty() && none.status.success());
+    EXPECT(found, none.out.empty(), none.err.empty(), none.status.success());
   });
 }
 
@@ -178,15 +178,15 @@ TEST_CASE("a closed pipe is an error and no signal, and the end for those who re
     auto ends = ramie::make_pipe();
     ends.writer.write_all("last words");
     ends.writer.close();
-    found.expect(ends.reader.read_all() == "last words" && ends.reader.read_all().empty());
+    EXPECT(found, ends.reader.read_all() == "last words", ends.reader.read_all().empty());
     auto others = ramie::make_pipe();
     others.reader.close();
     std::error_code ec;
-    found.expect(others.writer.write_some(std::as_bytes(std::span("x")), ec) == 0 && ec == std::errc::broken_pipe);
-    found.expect(error_of([&] { others.writer.write_all("x"); }) == std::errc::broken_pipe);
+    EXPECT(found, others.writer.write_some(std::as_bytes(std::span("x")), ec) == 0, ec == std::errc::broken_pipe);
+    EXPECT(found, error_of([&] { others.writer.write_all("x"); }) == std::errc::broken_pipe);
     process p = process_builder("true").standard_input(stdio::pipe()).spawn();
-    found.expect(p.wait().success() && p.standard_input().write_all("x", ec) == 0 && ec == std::errc::broken_pipe);
-    found.expect(shell("kill -PIPE $$").status() == exit_status::killed(SIGPIPE));  // not ignored there
+    EXPECT(found, p.wait().success(), p.standard_input().write_all("x", ec) == 0, ec == std::errc::broken_pipe);
+    EXPECT(found, shell("kill -PIPE $$").status() == exit_status::killed(SIGPIPE));  // not ignored there
   });
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("a child starts with no signal blocked", "[conformance][processes]") {
   (void)::sigaddset(&term, SIGTERM);
   REQUIRE(::pthread_sigmask(SIG_BLOCK, &term, &before) == 0);
   with_each_mechanism_and_without(
-      [](findings& found) { found.expect(shell("kill -TERM $$; exit 1").status() == exit_status::killed(SIGTERM)); });
+      [](findings& found) { EXPECT(found, shell("kill -TERM $$; exit 1").status() == exit_status::killed(SIGTERM)); });
   (void)::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -209,20 +209,20 @@ TEST_CASE("a pipe's writer waits for room and its reader for bytes", "[conforman
       ends.writer.write_all(text);
       ends.writer.close();
     });
-    found.expect(ends.reader.read_all() == text);
+    EXPECT(found, ends.reader.read_all() == text);
     n.join();
     auto full = ramie::make_pipe();
     std::error_code ec;
     std::size_t held = 0;
     for (auto time = 1ms; held == 0; time *= 2) {  // a slow machine may not come to the first byte in time
       held = full.writer.write_all(text, ec, deadline::after(time));
-      found.expect(ec == std::errc::timed_out && held < text.size());
+      EXPECT(found, ec == std::errc::timed_out, held < text.size());
     }
     int there = 0;
-    found.expect(::ioctl(full.reader.native_handle(), FIONREAD, &there) == 0 && static_cast<std::size_t>(there) == held);
+    EXPECT(found, ::ioctl(full.reader.native_handle(), FIONREAD, &there) == 0, static_cast<std::size_t>(there) == held);
     std::byte one[1];
     auto empty = ramie::make_pipe();
-    found.expect(empty.reader.read_some(one, ec, deadline::after(1ms)) == 0 && ec == std::errc::timed_out);
+    EXPECT(found, empty.reader.read_some(one, ec, deadline::after(1ms)) == 0, ec == std::errc::timed_out);
   });
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("a wait for a child ends by its deadline or cancellation, and the chil
     process p = reader().spawn();
     std::error_code ec;
     (void)p.wait(ec, deadline::after(1ms));
-    found.expect(ec == std::errc::timed_out);
+    EXPECT(found, ec == std::errc::timed_out);
     std::atomic<bool> begun{false}, cancelled{false};
     ramie::nursery n;
     n.spawn([&] {
@@ -248,9 +248,9 @@ TEST_CASE("a wait for a child ends by its deadline or cancellation, and the chil
     for (int i = 0; i < 20; ++i) ramie::yield();
     n.cancel("enough");
     n.join();
-    found.expect(cancelled && !p.try_wait());
+    EXPECT(found, cancelled, !p.try_wait());
     p.standard_input().close();
-    found.expect(p.wait() == exit_status::exited(1));
+    EXPECT(found, p.wait() == exit_status::exited(1));
   });
 }
 
@@ -263,7 +263,7 @@ TEST_CASE("all who wait for a child are told", "[conformance][processes]") {
     wait_ready(p);
     p.kill(SIGUSR1);
     n.join();
-    found.expect(told == 5);
+    EXPECT(found, told == 5);
   });
 }
 
@@ -271,14 +271,14 @@ TEST_CASE("a child that does not end when asked is killed after its grace", "[co
   with_each_mechanism_and_without([](findings& found) {
     process willing = reader().spawn();
     wait_ready(willing);
-    found.expect(willing.terminate_then_kill(1h) == exit_status::killed(SIGTERM));
-    found.expect(willing.terminate_then_kill(0s) == exit_status::killed(SIGTERM));  // it says so again
+    EXPECT(found, willing.terminate_then_kill(1h) == exit_status::killed(SIGTERM));
+    EXPECT(found, willing.terminate_then_kill(0s) == exit_status::killed(SIGTERM));  // it says so again
     process deaf = shell("trap '' TERM; echo ready; read line")
                        .standard_input(stdio::pipe())
                        .standard_output(stdio::pipe())
                        .spawn();
     wait_ready(deaf);
-    found.expect(deaf.terminate_then_kill(1ms) == exit_status::killed(SIGKILL));
+    EXPECT(found, deaf.terminate_then_kill(1ms) == exit_status::killed(SIGKILL));
   });
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("a child ends with its object and is reaped, also in a cancelled fiber
       found.expect(is_gone(id));
       id = p.id();
       const process other = std::move(p);
-      found.expect(other.id() == id && p.id() == 0 && ::kill(id, 0) == 0);
+      EXPECT(found, other.id() == id, p.id() == 0, ::kill(id, 0) == 0);
     }
     found.expect(is_gone(id));
   });
@@ -312,7 +312,7 @@ TEST_CASE("a child ends with its object and is reaped, also in a cancelled fiber
       }
       ramie::check_cancelled();
     });
-    found.expect(id != 0 && is_gone(id));
+    EXPECT(found, id != 0, is_gone(id));
   });
 }
 
@@ -322,9 +322,9 @@ TEST_CASE("output that takes too long ends with its child", "[conformance][proce
     auto waits = shell("echo begun; read line").standard_input(stdio::descriptor(ends.reader.native_handle()));
     std::error_code ec;
     (void)waits.output(ec, deadline::after(5ms));
-    found.expect(ec == std::errc::timed_out && !test::has_children());
+    EXPECT(found, ec == std::errc::timed_out, !test::has_children());
     (void)process_builder(waits).standard_output(stdio::null()).status(ec, deadline::after(5ms));
-    found.expect(ec == std::errc::timed_out && !test::has_children());
+    EXPECT(found, ec == std::errc::timed_out, !test::has_children());
     if (!ramie::this_fiber::exists()) return;
     bool cancelled = false;
     (void)ramie::with_timeout(5ms, [&] {
@@ -335,7 +335,7 @@ TEST_CASE("output that takes too long ends with its child", "[conformance][proce
         throw;
       }
     });
-    found.expect(cancelled && !test::has_children());
+    EXPECT(found, cancelled, !test::has_children());
   });
 }
 
@@ -409,8 +409,8 @@ TEST_CASE("a child inherits no descriptor of ours", "[conformance][processes]") 
     std::istringstream numbers(listed.out);
     std::set<int> has;
     for (int number = 0; numbers >> number;) has.insert(number);
-    found.expect(has.contains(0) && has.contains(1) && has.contains(2));
-    for (const int number : has) found.expect(number <= 2 || allowed.contains(number));
+    EXPECT(found, has.contains(0), has.contains(1), has.contains(2));
+    for (const int number : has) EXPECT(found, number <= 2 || allowed.contains(number));
   });
 }
 
@@ -421,7 +421,7 @@ TEST_CASE("many children at once", "[conformance][processes]") {
     for (int i = 0; i < many; ++i) {
       n.spawn([&, i] {
         const auto all = shell("echo " + std::to_string(i) + "; exit " + std::to_string(i)).output();
-        found.expect(all.out == std::to_string(i) + "\n" && all.status == exit_status::exited(i));
+        EXPECT(found, all.out == std::to_string(i) + "\n", all.status == exit_status::exited(i));
       });
     }
     n.join();

@@ -39,15 +39,15 @@ TEST_CASE("no success is told of a child that nothing is known of", "[conformanc
     };
     std::error_code ec;
     process none;
-    found.expect(unknown(none.wait(ec)) && ec);
+    EXPECT(found, unknown(none.wait(ec)), ec);
     process p = reader().spawn();
-    found.expect(unknown(p.wait(ec, deadline::after(1ms))) && ec == std::errc::timed_out);
+    EXPECT(found, unknown(p.wait(ec, deadline::after(1ms))), ec == std::errc::timed_out);
     const process_builder missing("/no/such/program");
-    found.expect(unknown(missing.status(ec)) && ec);
-    found.expect(unknown(missing.output(ec).status) && ec);
+    EXPECT(found, unknown(missing.status(ec)), ec);
+    EXPECT(found, unknown(missing.output(ec).status), ec);
     auto ends = ramie::make_pipe();
     auto waits = process_builder("cat").standard_input(stdio::descriptor(ends.reader.native_handle()));
-    found.expect(unknown(waits.output(ec, deadline::after(1ms)).status) && ec == std::errc::timed_out);
+    EXPECT(found, unknown(waits.output(ec, deadline::after(1ms)).status), ec == std::errc::timed_out);
   });
 }
 
@@ -59,8 +59,8 @@ TEST_CASE("a detached child is not waited for", "[conformance][processes]") {
     p.detach();
     std::error_code ec;
     (void)p.wait(ec, deadline::after(1h));
-    found.expect(ec == std::errc::no_child_process);
-    found.expect(error_of([&] { (void)p.terminate_then_kill(1h); }) == std::errc::no_child_process);
+    EXPECT(found, ec == std::errc::no_child_process);
+    EXPECT(found, error_of([&] { (void)p.terminate_then_kill(1h); }) == std::errc::no_child_process);
   };
   for (const auto which : test::each_mechanism()) {
     auto o = test::with_workers(2);
@@ -78,7 +78,7 @@ TEST_CASE("a process moved onto itself lives", "[conformance][processes]") {
     process p = reader().spawn();
     auto& same = p;
     p = std::move(same);
-    found.expect(p.id() != 0 && p.standard_input().is_open() && !p.try_wait());
+    EXPECT(found, p.id() != 0, p.standard_input().is_open(), !p.try_wait());
     p.standard_input().close();
     found.expect(p.wait().success());
   });
@@ -89,15 +89,15 @@ TEST_CASE("output has a limit", "[conformance][processes]") {
     std::error_code ec;
     auto endless = shell("while :; do echo y; done").output_limit(10'000);
     const auto all = endless.output(ec);
-    found.expect(ec == ramie::stream_errc::limit_exceeded && all.out.size() == 10'000 && !all.status.success());
-    found.expect(error_of([&] { (void)endless.output(); }) == ramie::stream_errc::limit_exceeded);
+    EXPECT(found, ec == ramie::stream_errc::limit_exceeded, all.out.size() == 10'000, !all.status.success());
+    EXPECT(found, error_of([&] { (void)endless.output(); }) == ramie::stream_errc::limit_exceeded);
     found.expect(!test::has_children());
     const auto limited = [&](std::size_t limit) { return shell("printf 12345; printf 123 >&2").output_limit(limit); };
-    found.expect(limited(5).output(ec).out == "12345" && !ec);  // of each
+    EXPECT(found, limited(5).output(ec).out == "12345", !ec);  // of each
     (void)limited(4).output(ec);
-    found.expect(ec == ramie::stream_errc::limit_exceeded);
+    EXPECT(found, ec == ramie::stream_errc::limit_exceeded);
     (void)shell("echo much >&2").output_limit(2).output(ec);
-    found.expect(ec == ramie::stream_errc::limit_exceeded);
+    EXPECT(found, ec == ramie::stream_errc::limit_exceeded);
   });
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("input that could not arrive is refused", "[conformance][processes]") 
       }
       found.expect(refused);
     }
-    found.expect(process_builder("cat").standard_input(stdio::pipe()).output("found").out == "found");
+    EXPECT(found, process_builder("cat").standard_input(stdio::pipe()).output("found").out == "found");
   });
 }
 
@@ -180,9 +180,9 @@ TEST_CASE("a wait for a child that a debugger holds ends by its deadline, or whe
       std::error_code ec;
       if (tracer != 0) {
         (void)p.wait(ec, deadline::after(5ms));
-        found.expect(ec == std::errc::timed_out);
+        EXPECT(found, ec == std::errc::timed_out);
         tracing.close();
-        found.expect(::waitpid(tracer, nullptr, 0) == tracer);
+        EXPECT(found, ::waitpid(tracer, nullptr, 0) == tracer);
       }
       found.expect(p.wait().success());
     });

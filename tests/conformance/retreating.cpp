@@ -60,9 +60,9 @@ class traffic {
   void end() {
     stop();
     n_.join();
-    found_.expect(sent_ >= lines);
+    EXPECT(found_, sent_ >= lines);
     for (const unsigned answered : answers()) sent_ -= answered;
-    found_.expect(sent_ == 0);
+    EXPECT(found_, sent_ == 0);
   }
   [[nodiscard]] counts answers() const {
     counts now;
@@ -84,7 +84,7 @@ class traffic {
       const auto expected = data[0];
       here.write_all(data);
       here.read_exactly(data);
-      found_.expect(data[0] == expected);
+      EXPECT(found_, data[0] == expected);
       ++answered;
     } while (!enough_);
     here.shutdown(ramie::shutdown_part::write);

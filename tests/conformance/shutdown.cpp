@@ -34,12 +34,12 @@ TEST_CASE("a shutdown is requested once, and everybody sees it", "[conformance][
     shutdown_source source;
     const shutdown_token token = source.get_token();
     const auto stop = token.get_stop_token();
-    found.expect(!token.requested() && !source.requested() && !stop.stop_requested() && stop.stop_possible());
+    EXPECT(found, !token.requested(), !source.requested(), !stop.stop_requested(), stop.stop_possible());
     found.expect(!token.wait(deadline(ramie::now())));
     shutdown_source same = source;
-    found.expect(same.request() && !source.request());
-    found.expect(token.requested() && source.requested() && stop.stop_requested());
-    found.expect(token.wait() && token.wait(deadline(ramie::now())));
+    EXPECT(found, same.request(), !source.request());
+    EXPECT(found, token.requested(), source.requested(), stop.stop_requested());
+    EXPECT(found, token.wait(), token.wait(deadline(ramie::now())));
   });
 }
 
@@ -57,10 +57,10 @@ TEST_CASE("who waits for a shutdown goes on when it comes, is late, or is cancel
     goes.join();
     clock.advance(2s);
     ramie::testing::wait_all_blocked();
-    found.expect(cut == fate::cut_short && late == fate::failed && waits == fate::running);
+    EXPECT(found, cut == fate::cut_short, late == fate::failed, waits == fate::running);
     source.request();
     n.join();
-    found.expect(waits == fate::done);
+    EXPECT(found, waits == fate::done);
   });
 }
 
@@ -77,9 +77,9 @@ TEST_CASE("what a token closes is closed on request, or at once, or not at all",
     const auto second = token.closes([&, held = std::make_unique<int>(2)] { order += '2', several.reset(); });
     found.expect(order.empty());
     source.request();
-    found.expect(order == "21" && !several);
+    EXPECT(found, order == "21", !several);
     const auto at_once = token.closes([&] { order += '3'; });
-    found.expect(order == "213" && !source.request() && order == "213");
+    EXPECT(found, order == "213", !source.request(), order == "213");
   });
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("a callback may take back itself and others, and register more", "[con
       auto gone = std::move(itself);  // destroyed at the end of this very call
     });
     source.request();
-    found.expect(order == "ilr" && itself == nullptr && other == nullptr);
+    EXPECT(found, order == "ilr", itself == nullptr, other == nullptr);
   });
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("work that is not done in time is named, with its place", "[conformanc
     auto first = token.guard("upload");
     const unsigned line = __LINE__ + 1;
     auto second = std::make_optional(token.guard());
-    found.expect(source.pending() == 2);
+    EXPECT(found, source.pending() == 2);
     source.request();
     ramie::pending_report report;
     nursery n;
@@ -153,17 +153,17 @@ TEST_CASE("work that is not done in time is named, with its place", "[conformanc
     ramie::yield();
     clock.advance(2s);
     n.join();
-    found.expect(report.pending == 2 && !report.all_done() && report.names.size() == 2);
-    found.expect(report.names[0].find("upload (") == 0 && report.names[0].find("shutdown.cpp:") != std::string::npos);
-    found.expect(report.names[1].find("shutdown.cpp:" + std::to_string(line)) != std::string::npos);
+    EXPECT(found, report.pending == 2, !report.all_done(), report.names.size() == 2);
+    EXPECT(found, report.names[0].find("upload (") == 0, report.names[0].find("shutdown.cpp:") != std::string::npos);
+    EXPECT(found, report.names[1].find("shutdown.cpp:" + std::to_string(line)) != std::string::npos);
 
     auto moved = std::move(first);
-    found.expect(!first && moved && source.pending() == 2);  // NOLINT: moved from
+    EXPECT(found, !first, moved, source.pending() == 2);     // NOLINT: moved from
     moved = std::move(*second);                              // ends what it was
-    found.expect(source.report().names.size() == 1 && source.report().names[0] == report.names[1]);
+    EXPECT(found, source.report().names.size() == 1, source.report().names[0] == report.names[1]);
     moved.done();
     moved.done();
-    found.expect(!moved && source.pending() == 0 && source.wait_pending(deadline(ramie::now())).all_done());
+    EXPECT(found, !moved, source.pending() == 0, source.wait_pending(deadline(ramie::now())).all_done());
   });
 }
 
@@ -179,10 +179,10 @@ TEST_CASE("waiting for pending work ends with the last of it, or by cancellation
     goes.join();
     work.reset();
     ramie::yield();
-    found.expect(waits == fate::running && cut == fate::cut_short);
+    EXPECT(found, waits == fate::running, cut == fate::cut_short);
     more.reset();
     n.join();
-    found.expect(waits == fate::done);
+    EXPECT(found, waits == fate::done);
   });
 }
 

@@ -41,14 +41,14 @@ TEST_CASE("a signal is received, from whichever thread it came", "[conformance][
   with_each_mechanism_and_without([](findings& found) {
     signals s{SIGUSR1, SIGUSR2, SIGUSR1};
     (void)::raise(SIGUSR1);
-    found.expect(s.wait() == SIGUSR1);
+    EXPECT(found, s.wait() == SIGUSR1);
     from_another_thread(SIGUSR2);
-    found.expect(s.wait() == SIGUSR2);
+    EXPECT(found, s.wait() == SIGUSR2);
     std::thread later([] {
       std::this_thread::yield();
       send(SIGUSR1);
     });
-    found.expect(s.wait() == SIGUSR1);
+    EXPECT(found, s.wait() == SIGUSR1);
     later.join();
     found.expect(nothing_more(s));
   });
@@ -62,14 +62,14 @@ TEST_CASE("the same signal before anybody looks counts once, others each", "[con
       (void)::raise(SIGTERM);
     }
     std::set<int> got{s.wait(), s.wait()};
-    found.expect(got == std::set<int>{SIGUSR1, SIGTERM} && nothing_more(s));
+    EXPECT(found, got == (std::set<int>{SIGUSR1, SIGTERM}), nothing_more(s));
     (void)::raise(SIGUSR1);
-    found.expect(s.wait() == SIGUSR1);        // and once more
+    EXPECT(found, s.wait() == SIGUSR1);       // and once more
     for (int i = 0, terms = 0; i < 4; ++i) {  // one that comes all the time does not hide the others
       (void)::raise(SIGUSR1);
       if (i == 0) (void)::raise(SIGTERM);
       terms += s.wait() == SIGTERM;
-      if (i == 3) found.expect(terms == 1);
+      if (i == 3) EXPECT(found, terms == 1);
     }
   });
 }
@@ -82,11 +82,11 @@ TEST_CASE("all objects are told, and those made later are not", "[conformance][s
       signals third{SIGUSR1};
       found.expect(nothing_more(third));
       (void)::raise(SIGUSR2);
-      found.expect(nothing_more(third) && nothing_more(third));
+      EXPECT(found, nothing_more(third), nothing_more(third));
     }
-    found.expect(first.wait() == SIGUSR1 && nothing_more(first));
+    EXPECT(found, first.wait() == SIGUSR1, nothing_more(first));
     const std::set<int> got{second.wait(), second.wait()};
-    found.expect(got == std::set<int>{SIGUSR1, SIGUSR2} && nothing_more(second));
+    EXPECT(found, got == (std::set<int>{SIGUSR1, SIGUSR2}), nothing_more(second));
     signals again{SIGUSR1};  // has the place of the third
     found.expect(nothing_more(again));
   });
@@ -112,7 +112,7 @@ TEST_CASE("each signal goes to one of those who wait", "[conformance][signals]")
     });
     n.join();
     sender.join();
-    found.expect(got == std::multiset<int>(numbers.begin(), numbers.end()) && nothing_more(s));
+    EXPECT(found, got == std::multiset<int>(numbers.begin(), numbers.end()), nothing_more(s));
   });
 }
 
@@ -120,8 +120,8 @@ TEST_CASE("a wait for a signal ends by its deadline or cancellation, and loses n
   with_each_mechanism([](findings& found) {
     signals s{SIGUSR1};
     std::error_code ec;
-    found.expect(s.wait(ec, deadline::after(1ms)) == 0 && ec == std::errc::timed_out);
-    found.expect(error_of([&] { (void)s.wait(deadline::after(1ms)); }) == std::errc::timed_out);
+    EXPECT(found, s.wait(ec, deadline::after(1ms)) == 0, ec == std::errc::timed_out);
+    EXPECT(found, error_of([&] { (void)s.wait(deadline::after(1ms)); }) == std::errc::timed_out);
     std::atomic<bool> begun{false}, cancelled{false};
     ramie::nursery n;
     n.spawn([&] {
@@ -139,7 +139,7 @@ TEST_CASE("a wait for a signal ends by its deadline or cancellation, and loses n
     n.join();
     found.expect(cancelled);
     (void)::raise(SIGUSR1);
-    found.expect(s.wait() == SIGUSR1);
+    EXPECT(found, s.wait() == SIGUSR1);
     int got = 0;
     for (int i = 0; i < 30; ++i) {  // whichever comes first
       std::thread sender([] { send(SIGUSR1); });
@@ -147,7 +147,7 @@ TEST_CASE("a wait for a signal ends by its deadline or cancellation, and loses n
       sender.join();
       if (!in_time) got += s.wait() == SIGUSR1;
     }
-    found.expect(got == 30 && nothing_more(s));
+    EXPECT(found, got == 30, nothing_more(s));
   });
 }
 
@@ -171,15 +171,15 @@ TEST_CASE("what was in force before a signal was waited for is back afterwards",
     std::optional<signals> first(std::in_place, std::initializer_list<int>{SIGUSR1, SIGUSR2});
     signals* second = new signals{SIGUSR1};
     (void)::raise(SIGUSR1);
-    found.expect(handled == handled_before);
+    EXPECT(found, handled == handled_before);
     first.reset();
-    found.expect(disposition(SIGUSR2) == SIG_DFL && disposition(SIGUSR1) != own_handler);
+    EXPECT(found, disposition(SIGUSR2) == SIG_DFL, disposition(SIGUSR1) != own_handler);
     (void)::raise(SIGUSR1);
-    found.expect(second->wait() == SIGUSR1);
+    EXPECT(found, second->wait() == SIGUSR1);
     delete second;
-    found.expect(disposition(SIGUSR1) == own_handler);
+    EXPECT(found, disposition(SIGUSR1) == own_handler);
     (void)::raise(SIGUSR1);
-    found.expect(handled == handled_before + 1);
+    EXPECT(found, handled == handled_before + 1);
   });
   (void)::sigaction(SIGUSR1, &before, nullptr);
 }
@@ -241,7 +241,7 @@ TEST_CASE("objects come and go while signals come", "[conformance][signals]") {
     n.join();
     over = true;
     sender.join();
-    found.expect(got == 4 * test::scaled(20, 5));
+    EXPECT(found, got == 4 * test::scaled(20, 5));
   });
 }
 

@@ -396,7 +396,7 @@ TEST_CASE("a worker that has retreated shows until it is back", "[conformance][s
 }
 
 TEST_CASE("a retreat is counted", "[conformance][stats][retreat]") {
-  if (ramie::platform::thread_meter().read().times == 0) return;  // a system that does not tell
+  if (ramie::platform::thread_meter().read().times == 0) LEFT_OUT("this system does not tell");
   still_scheduler s(2);
   s.sched().live.store(2);
   s.w().searching.set(true);

@@ -58,9 +58,9 @@ TEST_CASE("lines are those of a reference, whatever the pieces and the buffer", 
       const std::string text = random_text(d, d.below(600));
       text_source source(text, {seed, 1 + d.below(40)});
       buffered_reader in(source, 1 + d.below(60));
-      found.expect(all_lines(in) == lines_of(text));
+      EXPECT(found, all_lines(in) == lines_of(text));
       std::string line = "old";
-      found.expect(!in.read_line(line) && line.empty());
+      EXPECT(found, !in.read_line(line), line.empty());
     }
   });
 }
@@ -445,7 +445,7 @@ TEST_CASE("a call that was too late or cancelled is made again, and nothing is m
     m.cancel();
     m.join();
     ramie::write_all(far, "line\n");
-    found.expect(late && cut && in.read_line(line) && line == "half a line");
+    EXPECT(found, late, cut, in.read_line(line), line == "half a line");
   });
 }
 

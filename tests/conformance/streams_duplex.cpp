@@ -51,13 +51,13 @@ std::error_code error_of_write(duplex_end& to, deadline until = {}) {
 TEST_CASE("what goes in at one end of a duplex comes out at the other", "[conformance][streams][duplex]") {
   as_thread_and_fiber([](findings& found) {
     auto [a, b] = make_duplex(8);
-    found.expect(a.write_some(ramie::bytes_of("0123456789")) == 8);  // as much as fits
-    found.expect(b.available() == 8 && a.available() == 0);
-    found.expect(b.write_some(ramie::bytes_of("back")) == 4);
-    found.expect(read_up_to(b, 5) == "01234" && read_up_to(a, 100) == "back");
-    found.expect(a.write_some(ramie::bytes_of("abc")) == 3);
-    found.expect(read_up_to(b, 100) == "567abc");  // round the corner
-    found.expect(b.read_some({}) == 0 && a.write_some({}) == 0);
+    EXPECT(found, a.write_some(ramie::bytes_of("0123456789")) == 8);  // as much as fits
+    EXPECT(found, b.available() == 8, a.available() == 0);
+    EXPECT(found, b.write_some(ramie::bytes_of("back")) == 4);
+    EXPECT(found, read_up_to(b, 5) == "01234", read_up_to(a, 100) == "back");
+    EXPECT(found, a.write_some(ramie::bytes_of("abc")) == 3);
+    EXPECT(found, read_up_to(b, 100) == "567abc");  // round the corner
+    EXPECT(found, b.read_some({}) == 0, a.write_some({}) == 0);
   });
   CHECK_THROWS_AS(make_duplex(0), ramie::usage_error);
 }
@@ -67,15 +67,15 @@ TEST_CASE("who shuts a duplex for writing is read to the end, and can still read
     auto [a, b] = make_duplex();
     write_all(a, "last words");
     a.shutdown_write();
-    found.expect(error_of_write(a) == std::errc::broken_pipe);
-    found.expect(ramie::read_to_end(b, 100) == "last words" && read_up_to(b, 1).empty());
+    EXPECT(found, error_of_write(a) == std::errc::broken_pipe);
+    EXPECT(found, ramie::read_to_end(b, 100) == "last words", read_up_to(b, 1).empty());
     write_all(b, "answer");
     b.close();
-    found.expect(ramie::read_to_end(a, 100) == "answer" && a.is_open() && !b.is_open());
+    EXPECT(found, ramie::read_to_end(a, 100) == "answer", a.is_open(), !b.is_open());
     a.close();
     a.shutdown_write();
-    found.expect(error_of_write(a) == std::errc::bad_file_descriptor);
-    found.expect(error_of_read(a) == std::errc::bad_file_descriptor);
+    EXPECT(found, error_of_write(a) == std::errc::bad_file_descriptor);
+    EXPECT(found, error_of_read(a) == std::errc::bad_file_descriptor);
   });
 }
 
@@ -84,8 +84,8 @@ TEST_CASE("a duplex whose other end is closed or gone can't be written", "[confo
     auto [a, b] = make_duplex();
     write_all(b, "kept");
     { const duplex_end gone = std::move(b); }
-    found.expect(error_of_write(a) == std::errc::broken_pipe);
-    found.expect(ramie::read_to_end(a, 100) == "kept");
+    EXPECT(found, error_of_write(a) == std::errc::broken_pipe);
+    EXPECT(found, ramie::read_to_end(a, 100) == "kept");
     bool named = false;
     try {
       write_all(a, "x");
@@ -95,9 +95,9 @@ TEST_CASE("a duplex whose other end is closed or gone can't be written", "[confo
     found.expect(named);
     auto [c, d] = make_duplex();
     a = std::move(c);                           // closes what it was
-    found.expect(!c.is_open() && a.is_open());  // NOLINT: moved from
+    EXPECT(found, !c.is_open(), a.is_open());   // NOLINT: moved from
     write_all(d, "new");
-    found.expect(read_up_to(a, 10) == "new");
+    EXPECT(found, read_up_to(a, 10) == "new");
   });
 }
 
@@ -108,16 +108,16 @@ TEST_CASE("a full duplex makes the writer wait, an empty one the reader", "[conf
     nursery n;
     write_all(a, "1234");
     let_wait(n, wrote, [&, &to = a] { return to.write_some(ramie::bytes_of("5678")) == 2; });
-    found.expect(wrote == fate::running);
-    found.expect(read_up_to(b, 2) == "12" && b.available() == 4);  // the writer's bytes are there already
+    EXPECT(found, wrote == fate::running);
+    EXPECT(found, read_up_to(b, 2) == "12", b.available() == 4);  // the writer's bytes are there already
     ramie::yield();
-    found.expect(wrote == fate::done && read_up_to(b, 9) == "3456");
+    EXPECT(found, wrote == fate::done, read_up_to(b, 9) == "3456");
     let_wait(n, read, [&, &from = b] { return read_up_to(from, 10) == "x"; });
-    found.expect(read == fate::running);
+    EXPECT(found, read == fate::running);
     write_all(a, "x");
-    found.expect(b.available() == 0);  // handed over
+    EXPECT(found, b.available() == 0);  // handed over
     n.join();
-    found.expect(read == fate::done);
+    EXPECT(found, read == fate::done);
   });
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("readers and writers of a duplex are served in the order they came", "
       }
       write_all(a, "abc");
       n.join();
-      found.expect(first == "abc");
+      EXPECT(found, first == "abc");
     }
     write_all(a, "0");
     nursery n;
@@ -143,16 +143,16 @@ TEST_CASE("readers and writers of a duplex are served in the order they came", "
     }
     for (int i = 0; i < 4; ++i) got += read_up_to(b, 1);
     n.join();
-    found.expect(got == "0xyz");
+    EXPECT(found, got == "0xyz");
   });
 }
 
 TEST_CASE("a duplex keeps deadlines, and who was served is not too late", "[conformance][streams][duplex]") {
   as_fiber([](findings& found, auto& clock) {
     auto [a, b] = make_duplex(1);
-    found.expect(error_of_read(b, deadline(ramie::now())) == std::errc::timed_out);
+    EXPECT(found, error_of_read(b, deadline(ramie::now())) == std::errc::timed_out);
     write_all(a, "1");
-    found.expect(error_of_write(a, deadline(ramie::now())) == std::errc::timed_out);
+    EXPECT(found, error_of_write(a, deadline(ramie::now())) == std::errc::timed_out);
     found.expect(!error_of_read(b, deadline(ramie::now())));  // it has come, but there is something
     fate late = fate::running, served = fate::running;
     nursery n;
@@ -160,12 +160,12 @@ TEST_CASE("a duplex keeps deadlines, and who was served is not too late", "[conf
     clock.advance(2s);
     n.spawn([] {}).get();
     ramie::testing::wait_all_blocked();
-    found.expect(late == fate::failed);
+    EXPECT(found, late == fate::failed);
     let_wait(n, served, [&, &from = b] { return !error_of_read(from, deadline::after(1s)); });
     write_all(a, "2");
     clock.advance(2s);
     n.join();
-    found.expect(served == fate::done);
+    EXPECT(found, served == fate::done);
   });
   auto [a, b] = make_duplex(1);
   CHECK(error_of_read(b, deadline::after(1ms)) == std::errc::timed_out);  // a plain thread
@@ -192,13 +192,13 @@ TEST_CASE("who is cancelled at a duplex has transferred nothing, who was served 
       n.cancel();
       n.join();
     }
-    found.expect(reads == fate::cut_short && writes == fate::cut_short && read_up_to(b, 9) == "1");
+    EXPECT(found, reads == fate::cut_short, writes == fate::cut_short, read_up_to(b, 9) == "1");
     nursery n;
     let_wait(n, served, [&, &from = b] { return read_up_to(from, 1) == "3"; });
     write_all(a, "3");
     n.cancel();
     n.join();
-    found.expect(served == fate::done && b.available() == 0);
+    EXPECT(found, served == fate::done, b.available() == 0);
   });
 }
 
@@ -218,12 +218,12 @@ TEST_CASE("closing an end of a duplex ends all calls under way at both", "[confo
       if (shut_first) {
         a.shutdown_write();
         ramie::yield();
-        found.expect(a_writes == fate::done && b_writes == fate::running);
+        EXPECT(found, a_writes == fate::done, b_writes == fate::running);
       }
       a.close();
       n.join();
-      found.expect(a_writes == fate::done && b_writes == fate::done);
-      found.expect(read_up_to(b, 9) == "2" && read_up_to(b, 9).empty());
+      EXPECT(found, a_writes == fate::done, b_writes == fate::done);
+      EXPECT(found, read_up_to(b, 9) == "2", read_up_to(b, 9).empty());
 
       auto [c, d] = make_duplex(1);
       fate d_reads = fate::running;
@@ -232,7 +232,7 @@ TEST_CASE("closing an end of a duplex ends all calls under way at both", "[confo
       let_wait(m, d_reads, [&, &from = d] { return read_up_to(from, 1).empty(); });
       c.close();
       m.join();
-      found.expect(a_reads == fate::done && d_reads == fate::done);
+      EXPECT(found, a_reads == fate::done, d_reads == fate::done);
     }
   });
 }
@@ -281,7 +281,7 @@ void exchange(const std::string& there, const std::string& back, const ramie::du
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t n =
           to.write_some(ramie::bytes_of(text).subspan(at, std::min<std::size_t>(1 + d.below(90), text.size() - at)));
-      found.expect(n != 0);
+      EXPECT(found, n != 0);
       at += n;
     }
     to.shutdown_write();
@@ -294,7 +294,7 @@ void exchange(const std::string& there, const std::string& back, const ramie::du
       if (some.empty()) break;
       all += some;
     }
-    found.expect(all == text);
+    EXPECT(found, all == text);
   };
   std::thread outside([&] { receive(ends.first, back); });
   nursery n;

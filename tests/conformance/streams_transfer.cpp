@@ -43,15 +43,15 @@ TEST_CASE("what is read in any pieces is what was there", "[conformance][streams
       std::string exactly(text.size(), 0);
       text_source first(text, m);
       ramie::read_exactly(first, writable(exactly));
-      found.expect(exactly == text && first.rest().empty());
+      EXPECT(found, exactly == text, first.rest().empty());
 
       text_source second(text, m);
-      found.expect(ramie::read_to_end(second, 3'000) == text);
+      EXPECT(found, ramie::read_to_end(second, 3'000) == text);
 
       text_source third(text, m);
       std::vector<std::byte> bytes(3);
-      found.expect(ramie::read_to_end(third, bytes, text.size()) == text.size());
-      found.expect(ramie::as_text(std::span(bytes).subspan(3)) == text);
+      EXPECT(found, ramie::read_to_end(third, bytes, text.size()) == text.size());
+      EXPECT(found, ramie::as_text(std::span(bytes).subspan(3)) == text);
     }
   });
 }
@@ -63,11 +63,11 @@ TEST_CASE("what is written in any pieces arrives whole, and so does what is copi
       const std::string text = random_text(d, d.below(3'000));
       text_sink written({seed, 1 + d.below(50)}), copied({seed, 1 + d.below(50)});
       ramie::write_all(written, text);
-      found.expect(written.text == text);
+      EXPECT(found, written.text == text);
 
       text_source source(text, {seed + 1, 1 + d.below(50)});
-      found.expect(ramie::copy(source, copied, {.buffer_size = 1 + d.below(100)}) == text.size());
-      found.expect(copied.text == text);
+      EXPECT(found, ramie::copy(source, copied, {.buffer_size = 1 + d.below(100)}) == text.size());
+      EXPECT(found, copied.text == text);
     }
   });
 }
@@ -79,8 +79,8 @@ TEST_CASE("a copy stops at its limit, and the rest stays where it was", "[confor
       text_source source(text, {limit + 1, 64});
       text_sink sink;
       const auto expected = std::min<std::uint64_t>(limit, text.size());
-      found.expect(ramie::copy(source, sink, {.limit = limit, .buffer_size = 16}) == expected);
-      found.expect(sink.text.size() == expected && source.rest().size() == text.size() - expected);
+      EXPECT(found, ramie::copy(source, sink, {.limit = limit, .buffer_size = 16}) == expected);
+      EXPECT(found, sink.text.size() == expected, source.rest().size() == text.size() - expected);
     }
     text_source source(text);
     text_sink sink;
@@ -214,28 +214,28 @@ TEST_CASE("every function on streams is a cancellation point, also if there is n
       ramie::buffered_reader in(source);
       ramie::buffered_writer out(sink);
       std::string line;
-      found.expect(throws([&] { ramie::read_exactly(source, {}); }) && throws([&] { ramie::write_all(sink, ""); }));
+      EXPECT(found, throws([&] { ramie::read_exactly(source, {}); }), throws([&] { ramie::write_all(sink, ""); }));
       found.expect(throws([&] { ramie::read_to_end(source, line, 0, ec); }));
       found.expect(throws([&] { ramie::copy(source, sink, {.limit = 0}); }));
       found.expect(throws([&] { ramie::copy(in, sink, {.limit = 0}, ec); }));
-      found.expect(throws([&] { in.fill(); }) && throws([&] { (void)in.peek(0); }));
-      found.expect(throws([&] { (void)in.read_some({}); }) && throws([&] { in.read_exactly({}); }));
-      found.expect(throws([&] { in.read_line(line); }) && throws([&] { in.read_until(line, ";", 9, ec); }));
-      found.expect(throws([&] { out.flush(); }) && throws([&] { (void)out.write_some({}, ec); }));
-      found.expect(throws([&] { out.write("taken"); }) && out.pending().size() == 5);
+      EXPECT(found, throws([&] { in.fill(); }), throws([&] { (void)in.peek(0); }));
+      EXPECT(found, throws([&] { (void)in.read_some({}); }), throws([&] { in.read_exactly({}); }));
+      EXPECT(found, throws([&] { in.read_line(line); }), throws([&] { in.read_until(line, ";", 9, ec); }));
+      EXPECT(found, throws([&] { out.flush(); }), throws([&] { (void)out.write_some({}, ec); }));
+      EXPECT(found, throws([&] { out.write("taken"); }), out.pending().size() == 5);
       out.discard();
       auto ends = ramie::make_duplex();
-      found.expect(throws([&] { (void)ends.first.read_some({}, ec); }) &&
-                   throws([&] { (void)ends.first.write_some({}); }));
+      EXPECT(found, throws([&] { (void)ends.first.read_some({}, ec); }),
+             throws([&] { (void)ends.first.write_some({}); }));
       found.expect(throws([&] { (void)ends.first.write_some(ramie::bytes_of("there is room")); }));
       {
         const ramie::shield needed;
         ramie::write_all(ends.second, "there is something");
       }
-      found.expect(throws([&] { (void)ends.first.read_some(writable(line = "-")); }) && ends.first.available() == 18);
+      EXPECT(found, throws([&] { (void)ends.first.read_some(writable(line = "-")); }), ends.first.available() == 18);
       ramie::shutdown_source over;
       over.request();
-      found.expect(throws([&] { over.get_token().wait(); }) && throws([&] { over.wait_pending(); }));
+      EXPECT(found, throws([&] { over.get_token().wait(); }), throws([&] { over.wait_pending(); }));
     });
     n.join();
   });

@@ -76,11 +76,11 @@ TEST_CASE("notify_all ends every wait, notify_one the longest", "[conformance][s
       c.notify_one();
       ramie::yield();
     }
-    found.expect(order.size() == 2);
+    EXPECT(found, order.size() == 2);
     permits = 3;
     c.notify_all();
     n.join();
-    found.expect(order.size() == 5 && permits == 0);
+    EXPECT(found, order.size() == 5, permits == 0);
   });
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("a wait on a condition that is cancelled has the mutex when it throws"
         m.unlock();
       }
       n.join();
-      found.expect(held && is_free(m));
+      EXPECT(found, held, is_free(m));
     });
     CHECK(found.wrong() == "");
   });
@@ -136,7 +136,7 @@ TEST_CASE("a cancelled waiter takes no notification with it", "[conformance][syn
     c.notify_one();  // the first is awake already
     goes.join();
     stays.join();
-    found.expect(first == fate::cut_short && second == fate::done);
+    EXPECT(found, first == fate::cut_short, second == fate::done);
   });
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("who has been notified is not cancelled away", "[conformance][sync][co
     c.notify_one();
     n.cancel();
     n.join();
-    found.expect(notified == fate::done);
+    EXPECT(found, notified == fate::done);
   });
 }
 
@@ -181,16 +181,16 @@ TEST_CASE("a wait on a condition with a deadline is over in time, with the mutex
     ramie::yield();
     clock.advance(2s);
     ramie::yield();
-    found.expect(late == fate::failed && plain == fate::failed && in_time == fate::running);
+    EXPECT(found, late == fate::failed, plain == fate::failed, in_time == fate::running);
     {
       std::lock_guard hold(m);
       ready = true;
     }
     c.notify_all();
     n.join();
-    found.expect(in_time == fate::done);
+    EXPECT(found, in_time == fate::done);
     std::unique_lock lock(m);
-    found.expect(!c.wait_for(lock, 0s, [] { return false; }) && c.wait_for(lock, 0s, [] { return true; }));
+    EXPECT(found, !c.wait_for(lock, 0s, [] { return false; }), c.wait_for(lock, 0s, [] { return true; }));
   });
 }
 

@@ -87,12 +87,12 @@ TEST_CASE("the standard's lock wrappers work with a mutex", "[conformance][sync]
     mutex a, b;
     {
       std::scoped_lock both(a, b);
-      found.expect(!a.try_lock() && !b.try_lock());
+      EXPECT(found, !a.try_lock(), !b.try_lock());
     }
     {
       std::unique_lock one(a, std::try_to_lock);
       std::unique_lock late(a, std::defer_lock);
-      found.expect(one.owns_lock() && !late.try_lock() && !late.try_lock_for(0ms));
+      EXPECT(found, one.owns_lock(), !late.try_lock(), !late.try_lock_for(0ms));
       one.unlock();
       found.expect(late.try_lock_until(std::chrono::steady_clock::now() - 1s));  // too late, but it is free
     }
@@ -113,10 +113,10 @@ TEST_CASE("a cancelled wait for a mutex leaves it to the others", "[conformance]
     let_wait(stays, patient, [&] { return m.lock(), m.unlock(), true; });
     goes.cancel();
     goes.join();
-    found.expect(hasty == fate::cut_short && patient == fate::running);
+    EXPECT(found, hasty == fate::cut_short, patient == fate::running);
     m.unlock();
     stays.join();
-    found.expect(patient == fate::done && is_free(m));
+    EXPECT(found, patient == fate::done, is_free(m));
   });
 }
 
@@ -131,10 +131,10 @@ TEST_CASE("a wait for a mutex with a deadline is over in time", "[conformance][s
     ramie::yield();
     clock.advance(2s);
     ramie::yield();
-    found.expect(late == fate::failed && lucky == fate::running);
+    EXPECT(found, late == fate::failed, lucky == fate::running);
     m.unlock();
     n.join();
-    found.expect(lucky == fate::done && is_free(m));
+    EXPECT(found, lucky == fate::done, is_free(m));
   });
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("who finds the mutex free is not cancelled away", "[conformance][sync]
     m.unlock();
     n.cancel();
     n.join();
-    found.expect(woken == fate::done);
+    EXPECT(found, woken == fate::done);
   });
 }
 
@@ -168,10 +168,10 @@ TEST_CASE("a woken waiter that is cancelled in vain does not take the wake with 
     found.expect(m.try_lock());  // before the one that was woken
     goes.cancel();
     goes.join();
-    found.expect(first == fate::cut_short);
+    EXPECT(found, first == fate::cut_short);
     m.unlock();
     stays.join();
-    found.expect(second == fate::done);
+    EXPECT(found, second == fate::done);
   });
 }
 
@@ -196,7 +196,7 @@ TEST_CASE("who waits for a mutex is not passed over for ever", "[conformance][sy
     }
     m.unlock();
     n.join();
-    found.expect(got && turns > 1 && turns < 16);
+    EXPECT(found, got, turns > 1, turns < 16);
   });
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("those who wait for a mutex get it in the order they came", "[conforma
     }
     m.unlock();
     n.join();
-    found.expect(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    EXPECT(found, order == (std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   });
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("fibers that only lock and unlock let a third have its turn", "[confor
       ++turns;
     }
     n.join();
-    found.expect(turns < 1'000'000);
+    EXPECT(found, turns < 1'000'000);
   });
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("a cancelled fiber's lock does not begin, its try_lock does", "[confor
     } catch (const ramie::cancelled&) {
       timed_refused = true;
     }
-    found.expect(refused && timed_refused && is_free(m));
+    EXPECT(found, refused, timed_refused, is_free(m));
     const ramie::shield shielded;
     m.lock();
     m.unlock();
@@ -266,9 +266,9 @@ TEST_CASE("an uncontended mutex is one word that goes to and fro", "[conformance
     auto& core = m.internals();
     for (int i = 0; i < 3; ++i) {
       m.lock();
-      found.expect(core.word.load() == 1 && core.waiters.places == 0);
+      EXPECT(found, core.word.load() == 1, core.waiters.places == 0);
       m.unlock();
-      found.expect(core.word.load() == 0);
+      EXPECT(found, core.word.load() == 0);
     }
   });
 }

@@ -58,14 +58,14 @@ TEST_CASE("a cell is empty, then there for good", "[conformance][sync][once]") {
   as_thread_and_fiber([&](findings& found) {
     {
       once_cell<std::unique_ptr<test::citizen>> cell;
-      found.expect(cell.get() == nullptr && std::as_const(cell).get() == nullptr);
+      EXPECT(found, cell.get() == nullptr, std::as_const(cell).get() == nullptr);
       auto& made = cell.get_or_init([&] { return std::make_unique<test::citizen>(all); });
-      found.expect(cell.get() == &made && all.alive() == 1);
-      found.expect(&cell.get_or_init([] { return nullptr; }) == &made && !cell.emplace());
+      EXPECT(found, cell.get() == &made, all.alive() == 1);
+      EXPECT(found, &cell.get_or_init([] { return nullptr; }) == &made, !cell.emplace());
     }
-    found.expect(all.alive() == 0);
+    EXPECT(found, all.alive() == 0);
     once_cell<std::string> text;
-    found.expect(text.emplace(3u, 'x') && *text.get() == "xxx");
+    EXPECT(found, text.emplace(3u, 'x'), *text.get() == "xxx");
     once_cell<int> never_made;
   });
   CHECK(constant_cell.get_or_init([] { return "first"; }) == "first");
@@ -103,11 +103,11 @@ TEST_CASE("an initialiser that is cancelled lets the next one try", "[conformanc
     nursery goes;
     let_wait(goes, first, [&] { return cell.get_or_init([&] { return never.wait(), 1; }) == 1; });
     let_wait(n, waits, [&] { return cell.get_or_init([] { return 2; }) == 2; });
-    found.expect(first == fate::running && waits == fate::running && cell.get() == nullptr);
+    EXPECT(found, first == fate::running, waits == fate::running, cell.get() == nullptr);
     goes.cancel();
     goes.join();
     n.join();
-    found.expect(first == fate::cut_short && waits == fate::done && *cell.get() == 2);
+    EXPECT(found, first == fate::cut_short, waits == fate::done, *cell.get() == 2);
   });
 }
 
@@ -136,7 +136,7 @@ TEST_CASE("a cancelled wait for an initialiser leaves it alone, and its turn to 
     goes.join();
     go.set();
     n.join();
-    found.expect(first == fate::done && cut == fate::cut_short && third == fate::done && called);
+    EXPECT(found, first == fate::done, cut == fate::cut_short, third == fate::done, called);
   });
 }
 

@@ -47,10 +47,10 @@ TEST_CASE("permits are taken, refused and given back", "[conformance][sync][sema
   as_thread_and_fiber([](findings& found) {
     semaphore s(2);
     s.acquire();
-    found.expect(s.try_acquire() && !s.try_acquire() && s.available() == 0);
+    EXPECT(found, s.try_acquire(), !s.try_acquire(), s.available() == 0);
     found.expect(!s.try_acquire_for(0s));
     s.release(5);
-    found.expect(!s.try_acquire(6) && s.try_acquire_for(1h, 5));
+    EXPECT(found, !s.try_acquire(6), s.try_acquire_for(1h, 5));
     s.acquire(0);
     constant_initialised.acquire();
     constant_initialised.release();
@@ -72,13 +72,13 @@ TEST_CASE("permits go to those who wait in the order they came, and slip past no
     }
     s.release(2);
     ramie::yield();
-    found.expect(order.empty() && s.available() == 2 && !s.try_acquire());  // the first wants three
+    EXPECT(found, order.empty(), s.available() == 2, !s.try_acquire());  // the first wants three
     s.release(2);
     ramie::yield();
-    found.expect(order.size() == 2 && order[0] + order[1] == 4 && s.available() == 0);  // both at once
+    EXPECT(found, order.size() == 2, order[0] + order[1] == 4, s.available() == 0);  // both at once
     s.release(3);
     n.join();
-    found.expect(order.size() == 3 && order[2] == 2 && s.try_acquire() && s.available() == 0);
+    EXPECT(found, order.size() == 3, order[2] == 2, s.try_acquire(), s.available() == 0);
   });
 }
 
@@ -96,10 +96,10 @@ TEST_CASE("a waiter that goes leaves its permits, and its place, to the others",
     goes.cancel();
     goes.join();
     ramie::yield();
-    found.expect(cut == fate::cut_short && late == fate::running && third == fate::running);
+    EXPECT(found, cut == fate::cut_short, late == fate::running, third == fate::running);
     clock.advance(2s);
     n.join();
-    found.expect(late == fate::failed && third == fate::done && s.available() == 0);
+    EXPECT(found, late == fate::failed, third == fate::done, s.available() == 0);
   });
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("who was handed a permit is neither cancelled nor too late", "[conform
     clock.advance(2s);
     n.cancel();
     n.join();
-    found.expect(cancelled_late == fate::done && timed == fate::done && s.available() == 0);
+    EXPECT(found, cancelled_late == fate::done, timed == fate::done, s.available() == 0);
   });
 }
 

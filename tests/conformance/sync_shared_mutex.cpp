@@ -60,11 +60,11 @@ TEST_CASE("the standard's lock wrappers work with a shared mutex", "[conformance
       std::shared_lock one(m);
       std::shared_lock two(m, std::try_to_lock);
       std::unique_lock alone(m, std::try_to_lock);
-      found.expect(one.owns_lock() && two.owns_lock() && !alone.owns_lock() && !m.try_lock_for(0ms));
+      EXPECT(found, one.owns_lock(), two.owns_lock(), !alone.owns_lock(), !m.try_lock_for(0ms));
     }
     std::unique_lock alone(m);
     std::shared_lock one(m, std::defer_lock);
-    found.expect(!one.try_lock() && !one.try_lock_for(0ms));
+    EXPECT(found, !one.try_lock(), !one.try_lock_for(0ms));
     alone.unlock();
     found.expect(one.try_lock_for(1h));
   });
@@ -91,7 +91,7 @@ TEST_CASE("a writer is not starved by readers that keep coming", "[conformance][
       written = true;
     });
     n.join();
-    found.expect(written && rounds < 100);
+    EXPECT(found, written, rounds < 100);
   });
 }
 
@@ -119,10 +119,10 @@ TEST_CASE("readers next to each other in the line go together, behind the writer
     ramie::yield();
     m.unlock();
     ramie::yield();
-    found.expect(order == "rr" && !m.try_lock_shared());  // the writer waits
+    EXPECT(found, order == "rr", !m.try_lock_shared());  // the writer waits
     leave.set();
     n.join();
-    found.expect(order == "rrwr" && is_free(m));
+    EXPECT(found, order == "rrwr", is_free(m));
   });
 }
 
@@ -139,11 +139,11 @@ TEST_CASE("a writer that gives up lets the readers behind it in", "[conformance]
     let_wait(n, reader, [&] { return m.lock_shared(), m.unlock_shared(), true; });
     clock.advance(2s);
     ramie::yield();
-    found.expect(late == fate::failed && reader == fate::running);
+    EXPECT(found, late == fate::failed, reader == fate::running);
     goes.cancel();
     goes.join();
     n.join();
-    found.expect(cut == fate::cut_short && reader == fate::done);
+    EXPECT(found, cut == fate::cut_short, reader == fate::done);
     m.unlock_shared();
     found.expect(is_free(m));
   });
@@ -160,10 +160,10 @@ TEST_CASE("a reader waits no longer than it wants to", "[conformance][sync][shar
     ramie::yield();
     clock.advance(2s);
     ramie::yield();
-    found.expect(late == fate::failed && lucky == fate::running);
+    EXPECT(found, late == fate::failed, lucky == fate::running);
     m.unlock();
     n.join();
-    found.expect(lucky == fate::done);
+    EXPECT(found, lucky == fate::done);
   });
 }
 

@@ -36,10 +36,10 @@ constinit barrier constant_barrier(1);
 TEST_CASE("a notification waits for somebody to take it, and several are one", "[conformance][sync][notify]") {
   as_thread_and_fiber([](findings& found) {
     notify n;
-    found.expect(!n.try_wait() && !n.wait_for(0s));
+    EXPECT(found, !n.try_wait(), !n.wait_for(0s));
     n.notify_one();
     n.notify_one();
-    found.expect(n.try_wait() && !n.try_wait());
+    EXPECT(found, n.try_wait(), !n.try_wait());
     n.notify_one();
     n.wait();
     n.notify_all();  // nobody waits: stored for nobody
@@ -63,10 +63,10 @@ TEST_CASE("notify_one wakes the longest waiter, notify_all everybody who waits",
     }
     n.notify_one();
     ramie::yield();
-    found.expect(order == std::vector<int>{0} && !n.try_wait());
+    EXPECT(found, order == std::vector<int>{0}, !n.try_wait());
     n.notify_all();
     home.join();
-    found.expect(order.size() == 4 && !n.try_wait());
+    EXPECT(found, order.size() == 4, !n.try_wait());
   });
 }
 
@@ -80,19 +80,19 @@ TEST_CASE("a waiter that goes takes no notification with it", "[conformance][syn
     clock.advance(2s);
     n.notify_one();  // it is awake already: stored
     home.join();
-    found.expect(late == fate::failed || late == fate::done);
-    found.expect((late == fate::failed) == n.try_wait());
+    EXPECT(found, late == fate::failed || late == fate::done);
+    EXPECT(found, (late == fate::failed) == n.try_wait());
     let_wait(goes, cut, [&] { return n.wait(), true; });
     goes.cancel();
     n.notify_one();
     goes.join();
-    found.expect(cut == fate::cut_short ? n.try_wait() : !n.try_wait());
+    EXPECT(found, n.try_wait() == (cut == fate::cut_short));
     nursery last;
     let_wait(last, notified, [&] { return n.wait(), true; });
     n.notify_one();
     last.cancel();
     last.join();
-    found.expect(notified == fate::done && !n.try_wait());
+    EXPECT(found, notified == fate::done, !n.try_wait());
   });
 }
 
@@ -125,13 +125,13 @@ TEST_CASE("work that is announced by notify_one is found", "[conformance][sync][
 TEST_CASE("an event lets all pass while it is set", "[conformance][sync][event]") {
   as_thread_and_fiber([](findings& found) {
     event e;
-    found.expect(!e.is_set() && !e.wait_for(0s));
+    EXPECT(found, !e.is_set(), !e.wait_for(0s));
     e.set();
     e.set();
     e.wait();
-    found.expect(e.is_set() && e.wait_for(1h));
+    EXPECT(found, e.is_set(), e.wait_for(1h));
     e.reset();
-    found.expect(!e.is_set() && !e.wait_for(0s));
+    EXPECT(found, !e.is_set(), !e.wait_for(0s));
     constant_event.set();
     constant_event.wait();
   });
@@ -173,7 +173,7 @@ TEST_CASE("a wait for an event is cancelled, or over in time", "[conformance][sy
     ramie::yield();
     n.cancel();
     n.join();
-    found.expect(late == fate::failed && cut == fate::cut_short);
+    EXPECT(found, late == fate::failed, cut == fate::cut_short);
   });
 }
 
@@ -231,9 +231,9 @@ TEST_CASE("a wait for a latch is cancelled, or over in time", "[conformance][syn
     ramie::yield();
     n.cancel();
     n.join();
-    found.expect(late == fate::failed && cut == fate::cut_short && arrived == fate::cut_short && !l.try_wait());
+    EXPECT(found, late == fate::failed, cut == fate::cut_short, arrived == fate::cut_short, !l.try_wait());
     l.count_down();  // the one that was cancelled has counted
-    found.expect(l.try_wait() && l.wait_for(0s));
+    EXPECT(found, l.try_wait(), l.wait_for(0s));
   });
 }
 
@@ -269,10 +269,10 @@ TEST_CASE("a party that is cancelled has not come", "[conformance][sync][barrier
     goes.cancel();
     goes.join();
     let_wait(n, stays, [&] { return !b.wait(); });
-    found.expect(cut == fate::cut_short && stays == fate::running && b.generation() == 0);
+    EXPECT(found, cut == fate::cut_short, stays == fate::running, b.generation() == 0);
     found.expect(b.wait());  // the last one leads
     n.join();
-    found.expect(stays == fate::done && b.generation() == 1);
+    EXPECT(found, stays == fate::done, b.generation() == 1);
   });
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("who has met the others is not cancelled away", "[conformance][sync][b
     found.expect(b.wait());
     n.cancel();
     n.join();
-    found.expect(met == fate::done && b.generation() == 1);
+    EXPECT(found, met == fate::done, b.generation() == 1);
   });
 }
 
@@ -302,10 +302,10 @@ TEST_CASE("a party that drops out is not waited for, and somebody else leads", "
       });
     }
     ramie::yield();
-    found.expect(met == 0);
+    EXPECT(found, met == 0);
     b.arrive_and_drop();
     n.join();
-    found.expect(met == 2 && leaders == 2 && b.generation() == 2);
+    EXPECT(found, met == 2, leaders == 2, b.generation() == 2);
   });
 }
 

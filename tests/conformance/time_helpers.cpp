@@ -61,14 +61,14 @@ TEST_CASE("retry pauses longer each time, up to a limit", "[conformance][time][r
   in_virtual_time([](findings& found) {
     const retry_policy p{
         .attempts = 6, .first_delay = 100ms, .factor = 2, .longest_delay = 500ms, .spread = jitter::none()};
-    found.expect(attempts_at(p) == std::vector<nanoseconds>{0ms, 100ms, 300ms, 700ms, 1200ms, 1700ms});
+    EXPECT(found, attempts_at(p) == (std::vector<nanoseconds>{0ms, 100ms, 300ms, 700ms, 1200ms, 1700ms}));
     const retry_policy even{.attempts = 3, .first_delay = 1s, .factor = 1, .spread = jitter::none()};
-    found.expect(attempts_at(even) == std::vector<nanoseconds>{0s, 1s, 2s});
+    EXPECT(found, attempts_at(even) == (std::vector<nanoseconds>{0s, 1s, 2s}));
     const retry_policy at_once{.attempts = 3, .first_delay = 0s, .spread = jitter::none()};
-    found.expect(attempts_at(at_once) == std::vector<nanoseconds>{0s, 0s, 0s});
+    EXPECT(found, attempts_at(at_once) == (std::vector<nanoseconds>{0s, 0s, 0s}));
     const retry_policy short_limit{.attempts = 3, .first_delay = 1h, .longest_delay = 1s, .spread = jitter::none()};
-    found.expect(attempts_at(short_limit) == std::vector<nanoseconds>{0s, 1s, 2s});
-    found.expect(attempts_at({.attempts = 1}) == std::vector<nanoseconds>{0s});
+    EXPECT(found, attempts_at(short_limit) == (std::vector<nanoseconds>{0s, 1s, 2s}));
+    EXPECT(found, attempts_at({.attempts = 1}) == std::vector<nanoseconds>{0s});
   });
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("retry returns the first result that will do, or throws the last failu
       if (++calls < 3) throw std::runtime_error("not yet");
       return std::make_unique<int>(calls);
     };
-    found.expect(*retry({}, third_time) == 3);
+    EXPECT(found, *retry({}, third_time) == 3);
     calls = 0;
     std::string last;
     try {
@@ -87,12 +87,12 @@ TEST_CASE("retry returns the first result that will do, or throws the last failu
     } catch (const std::runtime_error& e) {
       last = e.what();
     }
-    found.expect(last == "number 4");
+    EXPECT(found, last == "number 4");
     calls = 0;
     retry({}, [&] { ++calls; });
-    found.expect(calls == 1);
+    EXPECT(found, calls == 1);
     int there = 0;
-    found.expect(&retry({}, [&]() -> int& { return there; }) == &there);
+    EXPECT(found, &retry({}, [&]() -> int& { return there; }) == &there);
   });
 }
 
@@ -118,20 +118,20 @@ TEST_CASE("retry asks which failures and results are worth it", "[conformance][t
     } catch (const std::logic_error& e) {
       last = e.what();
     }
-    found.expect(calls == 3 && last == "for good");
+    EXPECT(found, calls == 3, last == "for good");
 
     calls = 0;
     const auto too_small = [](int value) { return value < 4; };
-    found.expect(retry(
-                     p, [&] { return ++calls; }, too_small) == 4);
+    EXPECT(found, retry(
+                      p, [&] { return ++calls; }, too_small) == 4);
     calls = 0;
     p.attempts = 3;
-    found.expect(retry(
-                     p, [&] { return ++calls; }, too_small) == 3);  // the last one, such as it is
+    EXPECT(found, retry(
+                      p, [&] { return ++calls; }, too_small) == 3);  // the last one, such as it is
     calls = 0;
     const auto never_sure = [](int) -> bool { throw std::system_error(EIO, std::generic_category()); };
-    found.expect(retry(
-                     p, [&] { return ++calls; }, never_sure) == 3);  // asked twice, and failed like the call
+    EXPECT(found, retry(
+                      p, [&] { return ++calls; }, never_sure) == 3);  // asked twice, and failed like the call
   });
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("retry never retries a cancellation", "[conformance][time][retry]") {
         throw std::runtime_error("again");
       });
     }));
-    found.expect(calls == 3 && now() == began + 3500ms);  // at 0, 1 and 3 seconds; in the pause to 7
+    EXPECT(found, calls == 3, now() == began + 3500ms);  // at 0, 1 and 3 seconds; in the pause to 7
     calls = 0;
     found.expect(!ramie::with_timeout(1s, [&] {
       retry(p, [&] {
@@ -154,7 +154,7 @@ TEST_CASE("retry never retries a cancellation", "[conformance][time][retry]") {
         ramie::sleep_for(1h);
       });
     }));
-    found.expect(calls == 1);
+    EXPECT(found, calls == 1);
   });
 }
 
@@ -180,7 +180,7 @@ TEST_CASE("retry takes another scope's cancellation for the failure behind it", 
         if (cut_short && calls < 3) ramie::sleep_for(1h);
         n.join();
       });
-      found.expect(calls == 3);
+      EXPECT(found, calls == 3);
     }
   });
 }
@@ -193,18 +193,18 @@ TEST_CASE("jitter is drawn from the seed, within its bounds", "[conformance][tim
       for (std::size_t i = 1; i < at.size(); ++i) all.push_back(at[i] - at[i - 1]);
       return all;
     };
-    found.expect(pauses(jitter::full(), 7) == pauses(jitter::full(), 7));
-    found.expect(pauses(jitter::full(), 7) != pauses(jitter::full(), 8));
-    found.expect(pauses(jitter::full(), 0) != pauses(jitter::full(), 0));
+    EXPECT(found, pauses(jitter::full(), 7) == pauses(jitter::full(), 7));
+    EXPECT(found, pauses(jitter::full(), 7) != pauses(jitter::full(), 8));
+    EXPECT(found, pauses(jitter::full(), 0) != pauses(jitter::full(), 0));
     const auto within = [&](jitter how, nanoseconds least, nanoseconds most) {
       nanoseconds low = nanoseconds::max(), high{};
       for (const nanoseconds each : pauses(how, 3)) {
-        found.expect(each >= least && each <= most);
+        EXPECT(found, each >= least, each <= most);
         low = std::min(low, each);
         high = std::max(high, each);
       }
       const auto room = most - least;
-      found.expect(room == 0s || (low < least + room / 4 && high > most - room / 4));  // and all over it
+      EXPECT(found, room == 0s || (low < least + room / 4 && high > most - room / 4));  // and all over it
     };
     within(jitter::full(), 0s, 1s);
     within(jitter::ratio(0.2), 800ms, 1200ms);
@@ -216,7 +216,7 @@ TEST_CASE("jitter is drawn from the seed, within its bounds", "[conformance][tim
                                  .longest_delay = 1s,
                                  .spread = jitter::ratio(0.2),
                                  .seed = 3});
-    for (std::size_t i = 1; i < at.size(); ++i) found.expect(at[i] - at[i - 1] <= 1s);  // the limit is for jitter, too
+    for (std::size_t i = 1; i < at.size(); ++i) EXPECT(found, at[i] - at[i - 1] <= 1s);  // the limit is for jitter, too
   });
 }
 
@@ -244,17 +244,17 @@ TEST_CASE("a rate limiter lets a burst through, then keeps to its rate", "[confo
       limit.acquire();
       at.push_back(now() - began);
     }
-    found.expect(at == std::vector<nanoseconds>{0ms, 0ms, 0ms, 100ms, 200ms, 300ms});
+    EXPECT(found, at == (std::vector<nanoseconds>{0ms, 0ms, 0ms, 100ms, 200ms, 300ms}));
     ramie::sleep_for(150ms);
     limit.acquire();  // one and a half were there
     limit.acquire();
-    found.expect(now() - began == 500ms);
+    EXPECT(found, now() - began == 500ms);
     ramie::sleep_for(1h);  // full, no more
     for (int i = 0; i < 3; ++i) found.expect(limit.try_acquire());
     found.expect(!limit.try_acquire());
     const auto empty = now();
     limit.acquire(3);
-    found.expect(now() == empty + 300ms);
+    EXPECT(found, now() == empty + 300ms);
   });
 }
 
@@ -263,15 +263,15 @@ TEST_CASE("a rate limiter loses no fraction", "[conformance][time][rate]") {
     const auto began = now();
     rate_limiter thirds(3);
     for (int i = 0; i <= 300; ++i) thirds.acquire();
-    found.expect(now() - began == 100s);
+    EXPECT(found, now() - began == 100s);
     const auto then = now();
     rate_limiter slow(2, 1, 1h);
     for (int i = 0; i < 3; ++i) slow.acquire();
-    found.expect(now() - then == 1h);
+    EXPECT(found, now() - then == 1h);
     const auto last = now();
     rate_limiter fast(3'000'000'000, 3);
     for (int i = 0; i < 3'003; ++i) fast.acquire();
-    found.expect(now() - last == 1us);
+    EXPECT(found, now() - last == 1us);
   });
 }
 
@@ -313,7 +313,7 @@ TEST_CASE("nobody takes tokens past one who waits for more of them", "[conforman
     found.expect(!limit.try_acquire());  // two are there
     const auto before = now();
     n.join();
-    found.expect(now() - before == 1s);
+    EXPECT(found, now() - before == 1s);
   });
 }
 

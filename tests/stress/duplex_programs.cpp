@@ -68,7 +68,7 @@ class assembler {
         dice.one_in(4) ? ramie::deadline::after(std::chrono::microseconds(dice.below(50))) : ramie::deadline();
     std::error_code ec;
     const std::size_t n = d_.to.read_some(test::writable(into), ec, until);
-    found_.expect(!ec || ec == std::errc::timed_out);
+    if (ec) EXPECT(found_, ec == std::errc::timed_out);
     for (const char c : into.substr(0, n)) check(static_cast<unsigned char>(c));
     d_.read += static_cast<long>(n);
     return n != 0 || ec;
@@ -77,7 +77,7 @@ class assembler {
  private:
   void check(unsigned byte) {
     const unsigned who = byte / numbers;
-    found_.expect(byte % numbers == static_cast<unsigned long>(seen_[who]++) % numbers);
+    EXPECT(found_, byte % numbers == static_cast<unsigned long>(seen_[who]++) % numbers);
   }
   direction& d_;
   test::findings& found_;
@@ -135,7 +135,7 @@ void run_program(const test::setting& s, test::findings& found) {
   for (direction* d : {&there, &back}) {
     long written = 0;
     for (const auto& each : d->written) written += each.load();
-    found.expect(d->read == written && written >= 3 * calls / 2 && d->to.available() == 0);
+    EXPECT(found, d->read == written, written >= 3 * calls / 2, d->to.available() == 0);
   }
 }
 

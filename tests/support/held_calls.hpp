@@ -4,11 +4,8 @@
 
 #include <condition_variable>
 #include <mutex>
-#include <string>
 
-#include <ramie/source_location.hpp>
 #include <ramie/this_fiber.hpp>
-#include <support/source_text.hpp>
 
 namespace test {
 
@@ -34,23 +31,12 @@ class held_calls {
     std::lock_guard hold(mutex_);
     return inside_;
   }
-  void expect(bool holds, ramie::source_location where = ramie::source_location::current()) {
-    if (holds) return;
-    std::lock_guard hold(mutex_);
-    wrong_ += std::string(where.file_name()) + ":" + std::to_string(where.line()) + ": " + text_at(where) + "; ";
-  }
-  // "" if all was well.
-  [[nodiscard]] std::string wrong() {
-    std::lock_guard hold(mutex_);
-    return wrong_;
-  }
 
  private:
   std::mutex mutex_;
   std::condition_variable released_;
   int inside_ = 0;
   int let_go_ = 0;
-  std::string wrong_;
 };
 
 }  // namespace test
