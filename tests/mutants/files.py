@@ -3,7 +3,7 @@
 MUTANTS = [
     ("a replaced file loses its permissions", "runtime/src/fs/replacement.cpp",
      [("return result < 0 ? result : outcome_of([&] { return ::fchmod(descriptor(), permissions); });", "return result;")],
-     {"cases": ["a replaced or copied file has the permissions but not the powers", "what replaces a file is never open to more than the file was"]}),
+     {"cases": ["a replaced or copied file has the permissions but not the powers"]}),
     ("a failed replacement leaves its own file behind", "runtime/src/fs/replacement.cpp",
      [("  if (!own_.empty()) (void)::unlink(own_.c_str());\n", "")],
      {"cases": ["a copy that is cancelled leaves nothing"]}),

@@ -12,7 +12,7 @@ MUTANTS = [
          "          auto now = load();\n          if (now.state() == lifecycle::parked && replace(now, now.in(lifecycle::runnable))) return commit_result::must_enqueue;\n"
          "        }\n        return commit_result::parked;"),
         ("platform::atomic<std::uint64_t> bits_{0};", "platform::atomic<std::uint64_t> bits_{0};\n  platform::atomic<int> pending_{0};"),
-    ], ["one_wait_two_workers", "two_waits_one_worker"]),
+    ], ["two_waits_one_worker"]),
     # Flaw 2: the park is committed on the fiber's own stack.
     ("commit before the switch", HOT, [
         ("leaver->stack.set(w.active.get());", "leaver->stack.set(w.active.get());\n  if (as == departure::park) commit_park(w, *leaver);"),

@@ -4,6 +4,7 @@
 A list file holds `MUTANTS = [(name, file, [(text, replacement), ...], how), ...]`. `file` is a path from the top of the
 repository. `how` says who notices: a list of scenarios of ramie-explore, a tuple of scenarios of ramie-explore-runtime, or
 `{"cases": [names]}` for test cases of ramie-tests, with `"checks": True` if only a build with -Dchecks=enabled notices.
+Name only tests that notice by themselves: run.py is content when one of them does, but tests/spec/check.py relies on each.
 """
 import ast
 import dataclasses
