@@ -88,19 +88,16 @@ bool always(ramie::io_choice) {
 // that is new to it through a pipe.
 void use_once(tcp_listener& listener, ramie::manual_clock& clock) {
   ramie::nursery n;
-  n.spawn([&] {
-    (void)listener.accept();
-    ramie::sleep_for(1ms);
-  });
-  test::wait_all_asleep();
+  n.spawn([] { ramie::sleep_for(1ms); });
+  n.spawn([&] { (void)listener.accept(); });
+  ramie::testing::wait_all_blocked();
   (void)tcp_stream::connect(listener.local_address());
-  test::wait_all_asleep();
   clock.advance(1ms);
   n.join();
   ramie::nursery in_vain;
   in_vain.spawn([&] { (void)test::error_of([&] { (void)listener.accept(ramie::deadline::after(1ms)); }); });
   in_vain.spawn([&] { (void)listener.accept(); });
-  test::wait_all_asleep();
+  ramie::testing::wait_all_blocked();
   clock.advance(1ms);
   in_vain.cancel();
   in_vain.join();
