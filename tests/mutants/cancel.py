@@ -20,10 +20,6 @@ MUTANTS = [
         ("if (s->cancels() && in_flight <= at_its_opening) outermost = s;",
          "if (s->cancels() && (in_flight <= at_its_opening || outermost == nullptr)) outermost = s;")],
      {"cases": [FROM_BEFORE]}),
-    ("only the outermost scope is looked at while unwinding", SCOPE, [
-        ("if (s->cancels() && in_flight <= at_its_opening) outermost = s;",
-         "if (s->cancels()) outermost = in_flight <= at_its_opening ? s : nullptr;")],
-     {"cases": [FROM_BEFORE]}),
     ("a scope opened in a destructor lets through what is from before", "runtime/internal/ramie/runtime/cancel_scope.hpp", [
         ("    if (in_flight_ == 0) return false;\n    return parent_->owner_ != owner_ || in_flight_ > parent_->in_flight_;", "    return false;")],
      {"cases": [CHILDREN]}),
