@@ -2,6 +2,7 @@
 // The same with every I/O mechanism that this machine grants, and on several worker counts; and what must not leak.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -44,6 +45,13 @@ namespace test {
 // For temporary directories: where a sync takes no time, if there is such a place.
 [[nodiscard]] inline std::filesystem::path in_memory() {
   return std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path();
+}
+
+// What a number stands for; 0: nothing. Whoever closes a descriptor can't say that nothing has its number afterwards: a worker
+// that opens one may have it at once.
+[[nodiscard]] inline ino_t inode_of(int number) {
+  struct stat about = {};
+  return ::fstat(number, &about) == 0 ? about.st_ino : 0;
 }
 
 [[nodiscard]] inline std::ptrdiff_t open_descriptors() {
