@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // A room where everybody hears everybody: what one sends, line by line, all others get. The first line is one's name.
-// Who reads too slowly loses the oldest lines, and is told how many; nobody waits for him.
+// A guest that reads too slowly loses the oldest lines, and is told how many; nobody waits for it.
 //
 //   chat [ADDRESS]     127.0.0.1:7778 unless one is given; join it with: nc 127.0.0.1 7778
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -16,9 +15,10 @@
 #include <ramie/buffered.hpp>
 #include <ramie/nursery.hpp>
 #include <ramie/runtime.hpp>
-#include <ramie/signals.hpp>
 #include <ramie/stream.hpp>
 #include <ramie/tcp.hpp>
+
+#include "serve_until_signal.hpp"
 
 namespace {
 
@@ -34,7 +34,7 @@ void say(room& all, std::uint64_t who, std::string text) {
   (void)all.send({who, std::make_shared<const std::string>(std::move(text) + "\n")});
 }
 
-// What the others say, until there is nobody to tell it to.
+// Writes what the others say, until the guest is gone.
 void tell(ramie::broadcast_receiver<line> heard, std::uint64_t who, ramie::tcp_writer& to) {
   while (const auto next = heard.recv()) {
     if (next.lost() != 0) ramie::write_all(to, "* " + std::to_string(next.lost()) + " lines lost\n");
@@ -58,7 +58,7 @@ void listen_to(ramie::tcp_reader& from, room& all, std::uint64_t who, ramie::nur
   say(all, who, "* " + name + " goes");
 }
 
-// Two fibers for a guest: one hears him, one tells him. They go together.
+// Two fibers for each guest: one reads its lines, one writes the others' to it. They end together.
 void receive(ramie::tcp_stream stream, room all, std::uint64_t who) try {
   auto [reader, writer] = std::move(stream).split();
   ramie::nursery guest;
@@ -76,24 +76,10 @@ void serve(ramie::tcp_listener& listener) {
   }
 }
 
-int run_server(const char* where) {
-  auto listener = ramie::tcp_listener::bind(ramie::address::parse(where));
-  ramie::signals end{SIGINT, SIGTERM};
-  std::printf("chat at %s\n", listener.local_address().to_string().c_str());
-  std::fflush(stdout);
-  ramie::nursery n;
-  n.spawn([&] { serve(listener); });
-  end.wait();
-  n.cancel();
-  n.join();
-  std::puts("done");
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
-  return ramie::run([&] { return run_server(argc > 1 ? argv[1] : "127.0.0.1:7778"); });
+  return ramie::run([&] { return serve_until_signal("chat", argc > 1 ? argv[1] : "127.0.0.1:7778", serve); });
 } catch (const std::exception& e) {
   std::fprintf(stderr, "chat: %s\n", e.what());
   return 1;

@@ -5,7 +5,6 @@
 //   echo_server --test        talks to itself for a moment
 #include <array>
 #include <atomic>
-#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
@@ -16,9 +15,10 @@
 
 #include <ramie/nursery.hpp>
 #include <ramie/runtime.hpp>
-#include <ramie/signals.hpp>
 #include <ramie/stream.hpp>
 #include <ramie/tcp.hpp>
+
+#include "serve_until_signal.hpp"
 
 namespace {
 
@@ -27,7 +27,7 @@ void echo(ramie::tcp_stream& peer) try {
   std::array<std::byte, 16 * 1024> bytes;
   while (const std::size_t n = peer.read_some(bytes)) peer.write_all(std::span(bytes).first(n));
 } catch (const std::system_error&) {
-  // It has gone without a farewell. The others stay.
+  // The peer is gone without shutting down. The other connections stay.
 }
 
 // Until it is cancelled, and with it all that it has begun.
@@ -36,20 +36,6 @@ void serve(ramie::tcp_listener& listener) {
   for (;;) {
     connections.spawn([peer = listener.accept()]() mutable { echo(peer); });
   }
-}
-
-int run_server(const char* where) {
-  auto listener = ramie::tcp_listener::bind(ramie::address::parse(where));
-  ramie::signals end{SIGINT, SIGTERM};
-  std::printf("echo at %s\n", listener.local_address().to_string().c_str());
-  std::fflush(stdout);
-  ramie::nursery n;
-  n.spawn([&] { serve(listener); });
-  end.wait();
-  n.cancel();
-  n.join();
-  std::puts("done");
-  return 0;
 }
 
 // Whether `rounds` messages, each longer than the one before, come back as they were.
@@ -87,8 +73,9 @@ int test() {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const std::string_view what = argc > 1 ? argv[1] : "127.0.0.1:7777";
-  return ramie::run([&] { return what == "--test" ? test() : run_server(argc > 1 ? argv[1] : "127.0.0.1:7777"); });
+  const char* const where = argc > 1 ? argv[1] : "127.0.0.1:7777";
+  return ramie::run(
+      [&] { return where == std::string_view("--test") ? test() : serve_until_signal("echo", where, serve); });
 } catch (const std::exception& e) {
   std::fprintf(stderr, "echo_server: %s\n", e.what());
   return 1;

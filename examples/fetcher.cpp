@@ -50,7 +50,7 @@ constexpr std::size_t largest = 16 * 1024 * 1024;
 
 // One attempt. HTTP/1.0: the document ends with the connection.
 document fetch(const job& j, const std::string& path) {
-  const auto until = ramie::deadline::after(10s);
+  const auto until = ramie::deadline(10s);
   auto stream = ramie::connect(j.host, j.port, until);
   stream.write_all(ramie::bytes_of("GET " + path + " HTTP/1.0\r\nHost: " + j.host + "\r\n\r\n"), until);
   ramie::buffered_reader from(stream);

@@ -72,12 +72,7 @@ long fork_fib(int n, auto& stacks) {
 result fib(unsigned workers, const sizes& s) {
   const int n = static_cast<int>(s["n"]);
   return on<shape::fork_join>(workers, [=](auto stacks) -> result {
-    require(fork_fib(15, stacks) == serial_fib(15), "fib");
-    const auto start = stopwatch::now();
-    const long found = fork_fib(n, stacks);
-    const double ns = ns_each(spawns_of_fib(n), start);
-    require(found == serial_fib(n), "fib");
-    return {ns, "ns"};
+    return timed_fib(n, [&](int k) { return fork_fib(k, stacks); });
   });
 }
 
@@ -127,12 +122,7 @@ template <bool ByJoin>
 result skynet(unsigned workers, const sizes& s) {
   const long leaves = s["leaves"];
   return on<shape::fork_join>(workers, [=](auto stacks) -> result {
-    require(skynet(ByJoin, 1'000, stacks) == 499'500, "skynet");
-    const auto start = stopwatch::now();
-    const long sum = skynet(ByJoin, leaves, stacks);
-    const double ns = ns_each(leaves, start);
-    require(sum == leaves * (leaves - 1) / 2, "skynet");
-    return {ns, "ns"};
+    return timed_skynet(leaves, [&](long size) { return skynet(ByJoin, size, stacks); });
   });
 }
 
@@ -143,16 +133,10 @@ result ping_pong(unsigned workers, const sizes& s) {
     fibers::fiber echo(std::allocator_arg, stacks, [&] {
       for (long v : there) back.push(v);
     });
-    const auto round_trips = [&](long count) {
-      for (long i = 0; i < count; ++i) {
-        there.push(i);
-        require(back.value_pop() == i, "echo");
-      }
-    };
-    round_trips(1'000);
-    const auto start = stopwatch::now();
-    round_trips(rounds);
-    const double ns = ns_each(rounds, start);
+    const double ns = round_trip_ns(rounds, [&](long i) {
+      there.push(i);
+      require(back.value_pop() == i, "echo");
+    });
     there.close();
     echo.join();
     return {ns, "ns"};

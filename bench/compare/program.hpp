@@ -140,6 +140,37 @@ inline long serial_fib(int n) {
   return a;
 }
 
+// How the same workload is timed on all runtimes. A smaller one comes first, so that what is made once is there.
+// fork(n): the n-th Fibonacci number.
+template <class Fork>
+result timed_fib(int n, Fork fork) {
+  require(fork(15) == serial_fib(15), "fib");
+  const auto start = stopwatch::now();
+  const long found = fork(n);
+  const double ns = ns_each(spawns_of_fib(n), start);
+  require(found == serial_fib(n), "fib");
+  return {ns, "ns"};
+}
+// sum_of(size): the numbers below size, which is a power of ten.
+template <class Sum>
+result timed_skynet(long leaves, Sum sum_of) {
+  require(sum_of(1'000) == 499'500, "skynet");
+  const auto start = stopwatch::now();
+  const long sum = sum_of(leaves);
+  const double ns = ns_each(leaves, start);
+  require(sum == leaves * (leaves - 1) / 2, "skynet");
+  return {ns, "ns"};
+}
+// once(i): there and back.
+inline constexpr long warm_up_trips = 1'000;
+template <class Trip>
+double round_trip_ns(long rounds, Trip once) {
+  for (long i = 0; i < warm_up_trips; ++i) once(i);
+  const auto start = stopwatch::now();
+  for (long i = 0; i < rounds; ++i) once(i);
+  return ns_each(rounds, start);
+}
+
 inline int nth_prime(long n) {
   std::vector<int> primes;
   for (int i = 2; static_cast<long>(primes.size()) < n; ++i) {

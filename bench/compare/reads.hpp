@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <compare/program.hpp>
+#include <compare/random.hpp>
 
 namespace compare {
 
@@ -21,16 +22,12 @@ inline std::string file_to_read() {
 class places_to_read {
  public:
   places_to_read(long reader, long blocks)
-      : state_(static_cast<std::uint64_t>(reader)), blocks_(static_cast<std::uint64_t>(blocks)) {}
-  long next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return static_cast<long>((z ^ (z >> 31)) % blocks_) * read_size;
-  }
+      : random_(reader), blocks_(static_cast<std::uint64_t>(blocks)) {}
+  long next() { return static_cast<long>(random_.next() % blocks_) * read_size; }
 
  private:
-  std::uint64_t state_, blocks_;
+  splitmix random_;
+  std::uint64_t blocks_;
 };
 
 }  // namespace compare

@@ -5,22 +5,18 @@
 #include <cstdint>
 
 #include <compare/program.hpp>
+#include <compare/random.hpp>
 
 namespace compare {
 
 // 1 to 100 ms in steps of a microsecond, by splitmix64 from the fiber's number: the same in every program.
 class sleep_times {
  public:
-  explicit sleep_times(long fiber) : state_(static_cast<std::uint64_t>(fiber)) {}
-  std::chrono::microseconds next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return std::chrono::microseconds(1'000 + (z ^ (z >> 31)) % 99'001);
-  }
+  explicit sleep_times(long fiber) : random_(fiber) {}
+  std::chrono::microseconds next() { return std::chrono::microseconds(1'000 + random_.next() % 99'001); }
 
  private:
-  std::uint64_t state_;
+  splitmix random_;
 };
 
 class sleep_log {

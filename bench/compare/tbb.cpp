@@ -57,12 +57,7 @@ long fork_fib(int n) {
 result fib(unsigned workers, const sizes& s) {
   const int n = static_cast<int>(s["n"]);
   return on(workers, [=]() -> result {
-    require(fork_fib(15) == serial_fib(15), "fib");
-    const auto start = stopwatch::now();
-    const long found = fork_fib(n);
-    const double ns = ns_each(spawns_of_fib(n), start);
-    require(found == serial_fib(n), "fib");
-    return {ns, "ns"};
+    return timed_fib(n, [](int k) { return fork_fib(k); });
   });
 }
 
@@ -82,12 +77,7 @@ long tree(long first, long size) {
 result skynet_join(unsigned workers, const sizes& s) {
   const long leaves = s["leaves"];
   return on(workers, [=]() -> result {
-    require(tree(0, 1'000) == 499'500, "skynet");
-    const auto start = stopwatch::now();
-    const long sum = tree(0, leaves);
-    const double ns = ns_each(leaves, start);
-    require(sum == leaves * (leaves - 1) / 2, "skynet");
-    return {ns, "ns"};
+    return timed_skynet(leaves, [](long size) { return tree(0, size); });
   });
 }
 

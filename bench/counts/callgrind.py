@@ -76,7 +76,7 @@ def addresses(lines):
 def short(function):
     """Without what every name has, the marks of recursion, and the parameters of the outermost."""
     name = re.sub(r"'\d+$", "", function)
-    name = re.sub(r"\b(ramie::)?(detail|v0|platform)::|\(anonymous namespace\)::", "", name)
+    name = re.sub(r"\b(ramie::)?(\w+_internal|v0|platform)::|\(anonymous namespace\)::", "", name)
     if not name.endswith(")"):
         return name
     depth = 0

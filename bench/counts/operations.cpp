@@ -19,9 +19,10 @@
 
 #include <ramie/platform/fence.hpp>
 #include <ramie/ramie.hpp>
+#include <ramie/runtime/access.hpp>
 #include <ramie/runtime/gate.hpp>
 #include <ramie/runtime/spawn.hpp>
-#include <sched/scheduler.hpp>
+#include "runtime/src/sched/scheduler.hpp"
 
 // Workers pace themselves by the clock, which they read once in 128 polls. Under callgrind, and beside other programs,
 // it would go at a different speed every time; this one, in place of the C library's, says that a poll takes 80 ns.
@@ -36,7 +37,7 @@ extern "C" int clock_gettime(clockid_t, timespec* now) noexcept {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using ramie::channel;
 
 const wait_reason waits{"counts"};
@@ -113,7 +114,8 @@ void calibration(ramie::runtime&, long count) {
   }
 }
 
-// From stack to stack, there and back again, without anything around it: each is a jump. Boost's with -Dcontext=fcontext.
+// From stack to stack, there and back again, without anything around it: each is a jump. Boost's with
+// -Dcontext=fcontext.
 void jump(ramie::runtime&, long count) {
   namespace platform = ramie::platform;
   alignas(64) static char stack[16 * 1024];
@@ -130,7 +132,7 @@ void spawn_finish(ramie::runtime& rt, long count) {
     batch b;
     b.live = at_once;
     b.body = [](batch&) {};
-    for (int i = 0; i < at_once; ++i) spawn(batch::ops, b, rt.internals().root_scope);
+    for (int i = 0; i < at_once; ++i) spawn(batch::ops, b, scheduler_of(rt).root_scope);
     b.ended.wait(waits);
   }
 }
@@ -142,7 +144,7 @@ void yield(ramie::runtime& rt, long count) {
   b.body = [](batch& self) {
     for (long i = 0; i < self.n; ++i) ramie::yield();
   };
-  for (int i = 0; i < 2; ++i) spawn(batch::ops, b, rt.internals().root_scope);
+  for (int i = 0; i < 2; ++i) spawn(batch::ops, b, scheduler_of(rt).root_scope);
   b.ended.wait(waits);
 }
 
@@ -166,8 +168,8 @@ void park_wake(ramie::runtime& rt, long count) {
       b[1].pass();
     }
   };
-  spawn(batch::ops, ping, rt.internals().root_scope);
-  spawn(batch::ops, pong, rt.internals().root_scope);
+  spawn(batch::ops, ping, scheduler_of(rt).root_scope);
+  spawn(batch::ops, pong, scheduler_of(rt).root_scope);
   ping.ended.wait(waits);
   pong.ended.wait(waits);
 }

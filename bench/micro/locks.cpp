@@ -21,7 +21,7 @@ void plain(micro::Bench& bench, const char* name) {
 
 void biased(micro::Bench& bench) {
   platform::lock_family family;
-  const platform::lock_party me{.family = &family};
+  const platform::lock_user me{.family = &family};
   platform::biased_lock granted, shared;
   for (std::uint32_t i = 0; i <= granted.first_run; ++i) platform::biased_lock::guard hold(granted, &me);
   bench.run("biased_lock, granted", [&] { platform::biased_lock::guard hold(granted, &me); });

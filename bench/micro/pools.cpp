@@ -3,11 +3,11 @@
 #include "micro.hpp"
 
 #include <ramie/platform/stack_pool.hpp>
-#include <task/frame_pool.hpp>
+#include "runtime/src/task/frame_pool.hpp"
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 namespace platform = ramie::platform;
 using micro::doNotOptimizeAway;
 

@@ -4,14 +4,14 @@
 
 #include <memory>
 
-#include <sched/deque.hpp>
-#include <sched/injection_queue.hpp>
-#include <sched/lifo_slot.hpp>
-#include <task/frame.hpp>
+#include "runtime/src/sched/deque.hpp"
+#include "runtime/src/sched/injection_queue.hpp"
+#include "runtime/src/sched/lifo_slot.hpp"
+#include "runtime/src/task/frame.hpp"
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using micro::doNotOptimizeAway;
 
 constexpr std::uint32_t many = 64;

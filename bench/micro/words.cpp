@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: BSL-1.0
 // The transitions of a fiber's word: each alone, from a word that is put back by a plain store (the first row, to be
-// taken off the others), and in the cycles that fibers go through. Sole: the owner's reference is the only one.
+// taken off the others), and in the cycles that fibers go through.
 #include "micro.hpp"
 
 #include <cstring>
 #include <string>
 
-#include <task/state.hpp>
+#include "runtime/src/task/state.hpp"
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using micro::doNotOptimizeAway;
 
 constexpr std::uint16_t ticket = 7;
 
 class words_of {
  public:
-  words_of(micro::Bench& bench, bool shared) : bench_(bench), shared_(shared) {}
+  explicit words_of(micro::Bench& bench) : bench_(bench) {}
 
   // `path` leads from RUNNABLE to where `step` begins.
   template <class Path, class Step>
   void alone(const char* name, Path path, Step step) {
     fiber_word before, w;
-    prepare(before);
+    before.init_to_runnable(0);
     path(before);
-    bench_.run(titled(name), [&] {
+    bench_.run(name, [&] {
       std::memcpy(static_cast<void*>(&w), &before, sizeof w);
       step(w);
     });
@@ -34,19 +34,12 @@ class words_of {
   template <class Round>
   void cycle(const char* name, Round round) {
     fiber_word w;
-    prepare(w);
-    bench_.run(titled(name), [&] { round(w); });
+    w.init_to_runnable(0);
+    bench_.run(name, [&] { round(w); });
   }
 
  private:
-  void prepare(fiber_word& w) const {
-    w.initialise_runnable(0);
-    if (shared_) w.retain();
-  }
-  std::string titled(const char* name) const { return std::string(name) + (shared_ ? " (shared)" : " (sole)"); }
-
   micro::Bench& bench_;
-  const bool shared_;
 };
 
 void run(fiber_word& w) {
@@ -77,10 +70,7 @@ void each_alone(words_of all) {
   all.alone("claim, lost", commit, [](fiber_word& w) { doNotOptimizeAway(w.claim(ticket + 1)); });
   all.alone("complete", claim, [](fiber_word& w) { doNotOptimizeAway(w.complete()); });
   all.alone("wake", commit, [](fiber_word& w) { doNotOptimizeAway(w.wake(ticket)); });
-  all.alone("finish", run, [](fiber_word& w) { doNotOptimizeAway(w.finish(lifecycle::done).last_reference); });
-  all.alone("retain", run, [](fiber_word& w) { w.retain(); });
-  all.alone("release", run, [](fiber_word& w) { doNotOptimizeAway(w.release()); });
-  all.alone("mirror_shield", run, [](fiber_word& w) { w.mirror_shield(1); });
+  all.alone("finish", run, [](fiber_word& w) { w.finish(lifecycle::done); });
 }
 
 void cycles(words_of all) {
@@ -106,8 +96,6 @@ void cycles(words_of all) {
 }  // namespace
 
 void micro::words(Bench& bench) {
-  for (const bool shared : {false, true}) {
-    each_alone({bench, shared});
-    cycles({bench, shared});
-  }
+  each_alone(words_of(bench));
+  cycles(words_of(bench));
 }

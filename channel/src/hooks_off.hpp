@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// See hooks.hpp: nobody steps in.
+// See hooks.hpp: the moments cost nothing.
 #pragma once
 
-namespace ramie::detail {
+namespace ramie::channel_internal {
+
+using namespace runtime_internal;
 
 inline void reach(channel_moment, channel_core&) noexcept {}
 
-}  // namespace ramie::detail
+}  // namespace ramie::channel_internal

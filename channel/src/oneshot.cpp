@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "oneshot_core.hpp"
 
+#include <string>
+
 #include <ramie/error.hpp>
 #include <ramie/runtime/budget.hpp>
+#include <ramie/runtime/ready.hpp>
 
-namespace ramie::detail {
+namespace ramie::channel_internal {
+
+using namespace runtime_internal;
 
 namespace {
 
 const wait_reason waits_for_oneshot{"oneshot recv"};
-
-oneshot_core& core_of(const join_target& t) noexcept {
-  return *static_cast<oneshot_core*>(t.what);
-}
-
-constexpr join_ops oneshot_joins{
-    [](const join_target&) {}, [](const join_target&) noexcept {},
-    [](const join_target& t) noexcept { return is_final(core_of(t)); },
-    [](const join_target& t, keyed_waiter& node) { return publish_receiver(core_of(t), node); },
-    [](const join_target& t, keyed_waiter&) noexcept { unpublish_receiver(core_of(t)); }};
 
 }  // namespace
 
@@ -27,7 +22,7 @@ std::uint8_t oneshot_settle(oneshot_core& core, oneshot_core::state to) noexcept
 }
 
 bool oneshot_wait(oneshot_core& core, channel_time deadline) {
-  whereabouts at = look_around();
+  call_context at = current_context();
   begin_operation(at);
   if (is_final(core)) return true;
   oneshot_arrival arrival(core);
@@ -35,12 +30,14 @@ bool oneshot_wait(oneshot_core& core, channel_time deadline) {
   return fiber_wait_until(arrival, node, waits_for_oneshot, deadline) != wait_result::timed_out;
 }
 
-join_target oneshot_join_target(oneshot_core& core) noexcept {
-  return {&oneshot_joins, &core, nullptr, 0};
+ready_source oneshot_ready_source(oneshot_core& core) noexcept {
+  return {&ready_ops_of<oneshot_arrival>, &core, nullptr, 0};
 }
 
-void no_such_oneshot() {
-  throw usage_error("ramie: a oneshot that was used, moved from, or never made.");
+void no_such_oneshot(const char* operation) {
+  throw usage_error("ramie: " + std::string(operation) +
+                    ": this end has no oneshot: it was used, moved from, or default-made. A oneshot carries one value: "
+                    "make one for each by make_oneshot<T>().");
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::channel_internal

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// How the ends of a oneshot meet; the states are in oneshot.hpp.
+// How the ends of a oneshot hand the value over; the states are in oneshot.hpp.
 //
 //       receiver, leaving                       sender, or the other end that goes
 //       1. RECEIVER_WAITING -> EMPTY?           1. RECEIVER_WAITING -> VALUE_SENT or CLOSED
-//          then nobody will wake it             2. wake the receiver by its frame and ticket
-//          else wait for `told`                 3. told = true
+//          then the other end won't wake it     2. wake the receiver by its frame and ticket
+//          else wait for `wake_done`                 3. wake_done = true
 //
-// The receiver's frame is used in 2, also when the receiver runs already: woken by its deadline or a cancellation, or
-// by this very wake. So it must not go on, and perhaps end with its runtime, before 3.
+// Step 2 uses the receiver's frame, even if the receiver runs already, because its deadline, a cancellation or this
+// very wake has woken it. So the receiver must not go on, and perhaps end with its runtime, before step 3.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,9 @@
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::channel_internal {
+
+using namespace runtime_internal;
 
 [[nodiscard]] inline bool is_final(const oneshot_core& core) noexcept {
   return core.now.load(std::memory_order_acquire) >= oneshot_core::value_sent;  // pairs with the exchange of settle
@@ -32,17 +34,20 @@ namespace ramie::detail {
   core.published = core.now.compare_exchange_strong(before, oneshot_core::receiver_waiting, std::memory_order_acq_rel);
   return core.published;
 }
-// Harmless if it was not published, or is no longer.
+// Idempotent, and harmless if it was not published.
 inline void unpublish_receiver(oneshot_core& core) noexcept {
   if (!std::exchange(core.published, false)) return;
   std::uint8_t before = oneshot_core::receiver_waiting;
   if (core.now.compare_exchange_strong(before, oneshot_core::empty, std::memory_order_acq_rel)) return;
-  for (platform::backoff turn; !core.told.load(std::memory_order_acquire);) turn.wait();
+  for (platform::backoff turn; !core.wake_done.load(std::memory_order_acquire);) turn.wait();
 }
 
 class oneshot_arrival final : public waitable {
  public:
   explicit oneshot_arrival(oneshot_core& core) noexcept : core_(core) {}
+  static oneshot_arrival of(const ready_source& t) noexcept {
+    return oneshot_arrival(*static_cast<oneshot_core*>(t.what));
+  }
   bool try_complete(waiter&) override { return is_final(core_); }
   bool publish(waiter& node) override { return publish_receiver(core_, node); }
   void unpublish(waiter&) noexcept override { unpublish_receiver(core_); }
@@ -51,8 +56,8 @@ class oneshot_arrival final : public waitable {
   oneshot_core& core_;
 };
 
-// Final states are left only by the receiver that takes the value. An end that goes must not overwrite the other's
-// word.
+// Final states are left only by the receiver that takes the value: an end that goes must not overwrite what the other
+// end has written.
 inline std::uint8_t settle(oneshot_core& core, oneshot_core::state to) noexcept {
   auto before = core.now.load(std::memory_order_relaxed);
   do {
@@ -62,9 +67,9 @@ inline std::uint8_t settle(oneshot_core& core, oneshot_core::state to) noexcept 
   } while (!core.now.compare_exchange_weak(before, to, std::memory_order_acq_rel, std::memory_order_relaxed));
   if (before == oneshot_core::receiver_waiting) {
     waker(core.who, core.ticket).wake();
-    core.told.store(true, std::memory_order_release);  // pairs with the acquire in unpublish_receiver
+    core.wake_done.store(true, std::memory_order_release);  // pairs with the acquire in unpublish_receiver
   }
   return before;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::channel_internal

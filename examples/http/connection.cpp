@@ -88,9 +88,9 @@ connection::next connection::read_head() {
       idle_.store(true, std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_seq_cst);
       if (stop_.requested()) return next::end;
-      until = ramie::deadline::after(how_.idle);
+      until = ramie::deadline(how_.idle);
     } else if (!timed) {
-      until = ramie::deadline::after(how_.head);
+      until = ramie::deadline(how_.head);
       timed = true;
     }
     const bool more = read_more(until);
@@ -230,7 +230,7 @@ bool connection::pass_over_body(const request_head& request) {
   unread_ = close_;
   if (close_) return false;
   body_decoder body(request, how_.limits);
-  const auto until = ramie::deadline::after(how_.body);
+  const auto until = ramie::deadline(how_.body);
   for (;;) {
     std::string_view rest = in_.view();
     auto progress = body.advance(rest);
@@ -249,7 +249,7 @@ bool connection::flush(std::string_view more) {
   if (out_.empty() && more.empty()) return true;
   const std::span<const std::byte> pieces[] = {std::as_bytes(std::span(out_.view())), std::as_bytes(std::span(more))};
   std::error_code ec;
-  const auto until = ramie::deadline::after(how_.write);
+  const auto until = ramie::deadline(how_.write);
   if (more.empty()) {
     stream_.write_all(pieces[0], ec, until);
   } else {
@@ -268,7 +268,7 @@ void connection::linger() {
   } catch (const std::system_error&) {
     return;
   }
-  const auto until = ramie::deadline::after(std::chrono::seconds(1));
+  const auto until = ramie::deadline(std::chrono::seconds(1));
   std::array<std::byte, 4096> waste;
   std::error_code ec;
   for (int reads = 0; reads < 64 && stream_.read_some(waste, ec, until) != 0; ++reads) {

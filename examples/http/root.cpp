@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <system_error>
 
@@ -31,31 +32,31 @@ int open_segment(int folder, const char* name, int more) noexcept {
   return fd < 0 ? -errno : fd;
 }
 
+ramie::file open_folder(const char* path) {
+  const int fd = ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::system_category(), path);
+  return ramie::file::from_native(fd);
+}
+
 }  // namespace
 
-unique_fd::~unique_fd() {
-  if (fd_ >= 0) ::close(fd_);
-}
+root::root(const char* folder) : folder_(open_folder(folder)) {}
 
-root::root(const char* folder) : folder_(::open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC)) {
-  if (!folder_) throw std::system_error(errno, std::system_category(), folder);
-}
-
-int root::open(const char* path, wait_for_disk wait) const noexcept {
+int root::open(const char* path, wait_for_disk wait) const {
   if (wait == wait_for_disk::no) {
-    const int fd = open_beneath(folder_.get(), path, RESOLVE_CACHED);
+    const int fd = open_beneath(folder_.native_handle(), path, RESOLVE_CACHED);
     // Linux before 5.12 knows no RESOLVE_CACHED, before 5.6 no openat2.
     return fd == -EINVAL || fd == -ENOSYS || fd == -EPERM ? -EAGAIN : fd;
   }
   // -EAGAIN: something was renamed meanwhile, so the kernel can't tell whether we are still below.
   int fd = -EAGAIN;
-  for (int tries = 0; fd == -EAGAIN && tries < 8; ++tries) fd = open_beneath(folder_.get(), path, 0);
+  for (int tries = 0; fd == -EAGAIN && tries < 8; ++tries) fd = open_beneath(folder_.native_handle(), path, 0);
   return fd == -ENOSYS || fd == -EPERM ? open_by_segments(path) : fd;
 }
 
-int root::open_by_segments(const char* path) const noexcept {
-  unique_fd parent;
-  int folder = folder_.get();
+int root::open_by_segments(const char* path) const {
+  ramie::file parent;
+  int folder = folder_.native_handle();
   char name[NAME_MAX + 1];
   while (const char* const slash = std::strchr(path, '/')) {
     const auto size = static_cast<std::size_t>(slash - path);
@@ -64,7 +65,7 @@ int root::open_by_segments(const char* path) const noexcept {
     name[size] = '\0';
     const int next = open_segment(folder, name, O_DIRECTORY);
     if (next < 0) return next;
-    parent = unique_fd(next);
+    parent = ramie::file::from_native(next);
     folder = next;
     path = slash + 1;
   }

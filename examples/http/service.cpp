@@ -18,7 +18,7 @@ server_report server::serve(ramie::tcp_listener& listener, const ramie::shutdown
   ramie::nursery connections;
   for (places.acquire(); accept_one(listener, token, connections, places);) places.acquire();
   server_report report;
-  report.cut_short = stop.wait_pending(ramie::deadline::after(limits_.grace)).names;
+  report.cut_short = stop.wait_pending(ramie::deadline(limits_.grace)).names;
   connections.cancel("not done in time");
   connections.join();
   report.connections = connections_.load();

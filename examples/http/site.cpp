@@ -45,14 +45,14 @@ ssize_t read_cached(int fd, std::span<std::byte> to, std::uint64_t offset) noexc
 bool served_file::read(std::span<std::byte> to, std::uint64_t offset) {
   while (!to.empty()) {
     std::size_t done = 0;
-    if (fd_) {
-      const ssize_t n = read_cached(fd_.get(), to, offset);
+    if (!on_disk_) {
+      const ssize_t n = read_cached(file_.native_handle(), to, offset);
       if (n == 0) return false;
-      if (n < 0) slow_ = ramie::file::adopt(fd_.release());
+      on_disk_ = n < 0;
       if (n > 0) done = static_cast<std::size_t>(n);
     } else {
       std::error_code ec;
-      done = slow_.read_at(to, offset, ec);
+      done = file_.read_at(to, offset, ec);
       if (done == 0) return false;
     }
     to = to.subspan(done);
@@ -76,7 +76,7 @@ status site::open(const target_path& path, served_file& found, kind_of_file& kin
   }
   const int fd = open_descriptor(path.c_str());
   if (fd < 0) return status_of(-fd);
-  unique_fd owner(fd);
+  auto owner = ramie::file::from_native(fd);
   struct stat about;
   if (::fstat(fd, &about) != 0) return status::internal_error;
   if (S_ISDIR(about.st_mode)) kind = kind_of_file::folder;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <ramie/file.hpp>
 #include <ramie/time.hpp>
@@ -23,8 +24,8 @@ namespace http {
 class served_file {
  public:
   served_file() noexcept = default;
-  served_file(unique_fd fd, std::uint64_t size, seconds modified) noexcept
-      : size_(size), modified_(modified), fd_(std::move(fd)) {}
+  served_file(ramie::file file, std::uint64_t size, seconds modified) noexcept
+      : size_(size), modified_(modified), file_(std::move(file)) {}
 
   explicit served_file(std::shared_ptr<const cached_file> known) noexcept
       : size_(known->content.size()), modified_(known->identity.modified), known_(std::move(known)) {}
@@ -44,8 +45,8 @@ class served_file {
  private:
   std::uint64_t size_ = 0;
   seconds modified_ = 0;
-  unique_fd fd_;
-  ramie::file slow_;  // it, once the disk was needed
+  ramie::file file_;
+  bool on_disk_ = false;  // not all of it is in memory
   std::shared_ptr<const cached_file> known_;
 };
 

@@ -12,6 +12,8 @@
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/condition_variable.hpp>
+#include <ramie/deadline.hpp>
+#include <ramie/descriptor.hpp>
 #include <ramie/directory.hpp>
 #include <ramie/duplex.hpp>
 #include <ramie/error.hpp>
@@ -29,6 +31,7 @@
 #include <ramie/pipe.hpp>
 #include <ramie/process.hpp>
 #include <ramie/rate_limiter.hpp>
+#include <ramie/received.hpp>
 #include <ramie/report.hpp>
 #include <ramie/resolve.hpp>
 #include <ramie/retry.hpp>

@@ -15,7 +15,7 @@ struct alignas(std::max_align_t) arena::chunk {
 };
 
 // Chunks double, so that their number stays small; what would waste most of one gets its own.
-void* arena::allocate_slowly(std::size_t bytes, std::size_t alignment) {
+void* arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
   const std::size_t slack = alignment > alignof(std::max_align_t) ? alignment : 0;
   if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4) throw std::bad_alloc();
   const std::size_t least = sizeof(chunk) + bytes + slack;
@@ -37,9 +37,9 @@ void* arena::allocate_slowly(std::size_t bytes, std::size_t alignment) {
 }
 
 void arena::clear() noexcept {
-  while (last_will* const will = youngest_) {
-    youngest_ = will->older;  // a destructor may make more
-    will->destroy(will->object);
+  while (nursery_internal::destructor_record* const record = youngest_) {
+    youngest_ = record->older;  // a destructor may make more
+    record->destroy(record->object);
   }
   while (chunk* const last = chunks_) {
     chunks_ = last->older;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Pooling of cores, and who receives a failure. (A child's failure cancels its siblings in tasks.cpp, task_failed.)
 #include "core.hpp"
 
 #include <utility>
@@ -7,7 +8,9 @@
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 namespace {
 
@@ -22,13 +25,13 @@ core_pool& pool() {
 }
 
 // Up to `how_many`.
-void spill(shelf& from, std::uint32_t how_many) noexcept {
+void spill(worker_cache& from, std::uint32_t how_many) noexcept {
   core_pool& all = pool();
   std::lock_guard hold(all.mutex);
   for (; how_many != 0 && from.first.get() != nullptr; --how_many) {
     auto* const core = static_cast<nursery_core*>(from.first.get());
     from.first.set(core->next_in_pool);
-    from.room.add(1);
+    from.free_slots.add(1);
     core->next_in_pool = all.first;
     all.first = core;
   }
@@ -48,29 +51,29 @@ nursery_core& take_from_pool() {
   return *new nursery_core;
 }
 
-void make_room_on(shelf& full) noexcept {
-  if (full.empty_out.get() != nullptr) return spill(full, core_shelf_limit / 2);
-  full.empty_out.set([](shelf& s) noexcept { spill(s, core_shelf_limit); });
-  full.room.add(core_shelf_limit);
+void make_free_slots(worker_cache& full) noexcept {
+  if (full.empty_out.get() != nullptr) return spill(full, cached_cores_limit / 2);
+  full.empty_out.set([](worker_cache& s) noexcept { spill(s, cached_cores_limit); });
+  full.free_slots.add(cached_cores_limit);
 }
 
-[[gnu::cold]] void not_family(const nursery_core& n, const char* what) {
+[[gnu::cold]] void not_in_tree(const nursery_core& n, const char* what) {
   throw usage_error(std::string("ramie: ") + what +
-                    (n.joined.get() ? " a nursery after its join(). Open another nursery."
-                                    : " a nursery from outside its tree. Only the fiber that opened it and its live "
-                                      "descendants may."));
+                    (n.joined.get() ? ": called after join(), which closed the nursery. Open another nursery."
+                                    : ": called from outside its tree. Only the fiber that opened the nursery and its "
+                                      "live descendants may."));
 }
 
 nursery_more& nursery_core::need_more() {
   if (nursery_more* const there = has_more()) return *there;
   auto fresh = std::make_unique<nursery_more>();
-  unusual.store(true, std::memory_order_relaxed);
+  needs_slow_teardown.store(true, std::memory_order_relaxed);
   nursery_more* expected = nullptr;
   if (!more.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *expected;
   return *fresh.release();
 }
 
-void nursery_core::record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept {
+void nursery_core::record_failure(const task_block* task, std::exception_ptr what, const fiber& who) noexcept {
   std::string name;
   try {
     name = describe(who);
@@ -83,7 +86,7 @@ void nursery_core::record_failure(const task_record* task, std::exception_ptr wh
   {
     std::lock_guard hold(waiters_lock);
     if (unrecorded == nullptr) {
-      unusual.store(true, std::memory_order_relaxed);
+      needs_slow_teardown.store(true, std::memory_order_relaxed);
       unrecorded = what;
       unrecorded_task = task;
       return;
@@ -92,7 +95,7 @@ void nursery_core::record_failure(const task_record* task, std::exception_ptr wh
   report_lost_failure(name, what);
 }
 
-std::exception_ptr nursery_core::failure_of(const task_record& task) noexcept {
+std::exception_ptr nursery_core::failure_of(const task_block& task) noexcept {
   if (auto what = unrecorded_failure(); what != nullptr && unrecorded_task == &task) {
     unrecorded_received.set(true);
     return what;
@@ -106,6 +109,15 @@ std::exception_ptr nursery_core::failure_of(const task_record& task) noexcept {
     return f.what.what;
   }
   return nullptr;
+}
+
+cancelled nursery_core::ending_of(const task_block& task) noexcept {
+  const fiber* const opener = opened_by.get();  // the scope has forgotten it after a join
+  nursery_more* const rest = has_more();
+  if (rest == nullptr) return ending(nullptr, opener);
+  std::lock_guard hold(rest->mutex);
+  const auto own = rest->cancellations.find(&task);
+  return ending(own != rest->cancellations.end() ? &own->second.scope : nullptr, opener);
 }
 
 // One that there was no memory to record is the first if it is what cancelled the nursery, or if there is no other.
@@ -140,10 +152,10 @@ std::optional<std::string> nursery_core::give_away(const std::exception_ptr& wha
   return std::nullopt;
 }
 
-void nursery_core::entrust_carried() noexcept {
+void nursery_core::report_carried_if_dropped() noexcept {
   const auto carried = take_carried();
   if (carried == nullptr) return;
-  if (auto who = give_away(cause())) carried->entrust(std::move(*who));
+  if (auto who = give_away(cause())) carried->report_if_dropped(std::move(*who));
 }
 
 void nursery_core::report_what_is_left() noexcept {
@@ -155,4 +167,4 @@ void nursery_core::report_what_is_left() noexcept {
   if (unrecorded != nullptr && !unrecorded_received.get()) report_lost_failure({}, unrecorded);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal

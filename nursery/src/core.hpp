@@ -2,7 +2,7 @@
 // The inside of a nursery: a cancel scope that counts its fibers and owns their memory.
 //
 // Cores are pooled and never given back to the system, so that a task handle that outlives its nursery can still
-// ask whether it lives (`life`). Each worker keeps a shelf of them; the rest is in one pool per process.
+// ask whether it lives (`life`). Each worker keeps a worker_cache of them; the rest is in one pool per process.
 //
 // Who touches what. Open to close belongs to the owner: `store`, its part of `live`, `joined`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
@@ -26,6 +26,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <ramie/nursery.hpp>
@@ -37,9 +38,11 @@
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/join.hpp>
 
-#include "task_store.hpp"
+#include "block_store.hpp"
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 struct cancel_on_stop {
   nursery_core* home;
@@ -49,15 +52,33 @@ struct cancel_on_stop {
 
 struct recorded_failure {
   failure what;
-  const task_record* task;  // whose handle may ask for it; its block is not reused before that is gone
+  const task_block* task;  // whose handle may ask for it; its block is not reused before that is gone
   bool received;
+};
+
+// The cancellation of one task (task::cancel). It stays until the task has ended and its handle is dropped.
+//
+//       canceller, under more->mutex            fiber that ends
+//       1. end |= task_targeted       (RMW)     1. end |= task_finished           (RMW)
+//       2. finished? then it is too late        2. targeted? then, under more->mutex, find this;
+//       3. make this, and pin its scope            wait for the pins, and let go of the frame
+//       then, without the lock, cancel and unpin
+//
+// Whoever drops the handle of a targeted task does so under more->mutex, too, and leaves it to the fiber if that has
+// not ended: the fiber then lets go of the block.
+struct task_cancellation {
+  explicit task_cancellation(fiber& f) noexcept : scope(cancel_scope::of_fiber{}, f) {}
+  cancel_scope scope;
+  bool ended = false;    // the fiber
+  bool dropped = false;  // the handle, before that
 };
 
 // What few nurseries need.
 struct nursery_more {
-  platform::mutex mutex;  // failures, store, made
+  platform::mutex mutex;  // failures, store, made, cancellations
   std::vector<recorded_failure> failures;
-  task_store store;  // for descendants that spawn
+  std::unordered_map<const task_block*, task_cancellation> cancellations;
+  block_store store;  // for descendants that spawn
   arena made;
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
@@ -76,9 +97,9 @@ struct nursery_core : counted_scope {
   platform::owned<bool> joined{false};
   // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
   // By fibers that are counted, so the owner sees it when they have ended.
-  platform::atomic<bool> unusual{false};
+  platform::atomic<bool> needs_slow_teardown{false};
   platform::atomic<bool> has_results{false};  // some result will have to be destroyed
-  task_store store;
+  block_store store;
 
   // Written by others.
   platform::spin_lock waiters_lock;
@@ -87,7 +108,7 @@ struct nursery_core : counted_scope {
   platform::atomic<std::uint64_t> spawned_by_descendants{0};
   // The first failure that there was no memory to record, and whose it was: under waiters_lock.
   std::exception_ptr unrecorded;
-  const task_record* unrecorded_task = nullptr;
+  const task_block* unrecorded_task = nullptr;
   platform::owned<bool> unrecorded_received{false};
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
@@ -101,7 +122,7 @@ struct nursery_core : counted_scope {
   }
 
   // Looks at the caller's own scopes only: they stand still, while this nursery may be ending if it is not theirs.
-  [[nodiscard]] bool has_descendant(const whereabouts& at) const noexcept {
+  [[nodiscard]] bool has_descendant(const call_context& at) const noexcept {
     for (const cancel_scope* s = at.innermost(); s != nullptr; s = s->parent()) {
       if (s == this) return true;
     }
@@ -112,13 +133,15 @@ struct nursery_core : counted_scope {
     std::lock_guard hold(waiters_lock);
     return unrecorded;
   }
-  void record_failure(const task_record* task, std::exception_ptr what, const fiber& who) noexcept;
-  [[nodiscard]] std::exception_ptr failure_of(const task_record& task) noexcept;
+  void record_failure(const task_block* task, std::exception_ptr what, const fiber& who) noexcept;
+  [[nodiscard]] std::exception_ptr failure_of(const task_block& task) noexcept;
+  // The `cancelled` that ended the task.
+  [[nodiscard]] cancelled ending_of(const task_block& task) noexcept;
   // The first one, received by this, or null.
   [[nodiscard]] std::exception_ptr first_failure() noexcept;
   // At the end: what was thrown at the owner may be on its way out, or kept somewhere. Whoever has it then reports the
   // failure behind it, if nobody receives that.
-  void entrust_carried() noexcept;
+  void report_carried_if_dropped() noexcept;
   // What is still the nursery's.
   void report_what_is_left() noexcept;
 
@@ -128,48 +151,49 @@ struct nursery_core : counted_scope {
 };
 
 // Whether the caller is the owner or a live descendant.
-enum class kinship : std::uint8_t { owner, descendant, none };
+enum class caller_role : std::uint8_t { owner, descendant, none };
 // A nursery that has been opened once has an owner: nobody in particular is not it.
-[[nodiscard]] inline bool is_owner(const nursery_core& n, const whereabouts& at) noexcept {
-  return at.desk != nullptr && at.self == n.opened_by.get();
+[[nodiscard]] inline bool is_owner(const nursery_core& n, const call_context& at) noexcept {
+  return at.local != nullptr && at.self == n.opened_by.get();
 }
-[[nodiscard]] inline kinship kinship_to(const nursery_core& n, const whereabouts& at) noexcept {
-  if (at.self == nullptr) return kinship::none;
-  if (is_owner(n, at)) return kinship::owner;
-  return n.has_descendant(at) ? kinship::descendant : kinship::none;
+[[nodiscard]] inline caller_role role_of_caller(const nursery_core& n, const call_context& at) noexcept {
+  if (at.self == nullptr) return caller_role::none;
+  if (is_owner(n, at)) return caller_role::owner;
+  return n.has_descendant(at) ? caller_role::descendant : caller_role::none;
 }
 
-// Throws usage_error if the caller may not do `what` ("a spawn into", say): it is outside the tree, or it is too late.
-[[noreturn]] void not_family(const nursery_core& n, const char* what);
-[[nodiscard]] inline kinship must_be_family(const nursery_core& n, const whereabouts& at, const char* what) {
-  const kinship who = kinship_to(n, at);
-  if (who == kinship::none || n.joined.get()) [[unlikely]]
-    not_family(n, what);
+// Throws usage_error if the caller may not call `what` ("nursery::spawn", say): it is outside the tree, or it is too
+// late.
+[[noreturn]] void not_in_tree(const nursery_core& n, const char* what);
+[[nodiscard]] inline caller_role must_be_in_tree(const nursery_core& n, const call_context& at, const char* what) {
+  const caller_role who = role_of_caller(n, at);
+  if (who == caller_role::none || n.joined.get()) [[unlikely]]
+    not_in_tree(n, what);
   return who;
 }
 
 // From the pool, and back. take_from_pool throws std::bad_alloc.
 [[nodiscard]] nursery_core& take_from_pool();
-void make_room_on(shelf& full) noexcept;
-inline constexpr std::uint32_t core_shelf_limit = 64;
+void make_free_slots(worker_cache& full) noexcept;
+inline constexpr std::uint32_t cached_cores_limit = 64;
 
-// Null: the shelf is empty.
-[[nodiscard]] inline nursery_core* take_core(shelf& here) noexcept {
+// Null: the worker_cache is empty.
+[[nodiscard]] inline nursery_core* take_core(worker_cache& here) noexcept {
   auto* const core = static_cast<nursery_core*>(here.first.get());
   if (core == nullptr) [[unlikely]]
     return nullptr;
   platform::annotate::take_over(core);
   here.first.set(core->next_in_pool);
-  here.room.add(1);
+  here.free_slots.add(1);
   return core;
 }
 
-// The shelf has room.
-inline void give_core(shelf& here, nursery_core& core) noexcept {
+// The worker_cache has a free slot.
+inline void give_core(worker_cache& here, nursery_core& core) noexcept {
   core.next_in_pool = static_cast<nursery_core*>(here.first.get());
   platform::annotate::hand_over(&core);
   here.first.set(&core);
-  here.room.add(-1u);
+  here.free_slots.add(-1u);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal

@@ -14,7 +14,9 @@
 
 #include "core.hpp"
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 namespace {
 
@@ -36,18 +38,25 @@ void cancel_on_stop::operator()() const noexcept {
   home->cancel(std::move(reason));
 }
 
-room_for_object make_room(nursery_core& n, std::size_t bytes, std::size_t alignment) {
-  (void)must_be_family(n, look_around(), "a make() in");
+struct arena_access {
+  [[nodiscard]] static destructor_record& prepare(arena& a) { return a.prepare(); }
+  static void adopt(arena& a, destructor_record& record, void* object, void (*destroy)(void*) noexcept) noexcept {
+    a.adopt(record, object, destroy);
+  }
+};
+
+object_storage reserve_object(nursery_core& n, std::size_t bytes, std::size_t alignment) {
+  (void)must_be_in_tree(n, current_context(), "nursery::make");
   nursery_more& more = n.need_more();
   std::lock_guard hold(more.mutex);
-  auto& will = more.made.prepare();
-  return {more.made.allocate(bytes, alignment), &will};
+  auto& record = arena_access::prepare(more.made);
+  return {more.made.allocate(bytes, alignment), &record};
 }
 
-void adopt_made(nursery_core& n, const room_for_object& room, void (*destroy)(void*) noexcept) noexcept {
+void adopt_made(nursery_core& n, const object_storage& storage, void (*destroy)(void*) noexcept) noexcept {
   nursery_more& more = *n.has_more();
   std::lock_guard hold(more.mutex);
-  more.made.adopt(*room.will, room.at, destroy);
+  arena_access::adopt(more.made, *storage.record, storage.at, destroy);
 }
 
 namespace {
@@ -70,15 +79,15 @@ class join_from_within final : public waitable {
   nursery_core& home_;
 };
 
-[[gnu::noinline]] worker_desk* park_until_done(nursery_core& n, waitable& end, fiber* unfit) {
+[[gnu::noinline]] worker_local* park_until_done(nursery_core& n, waitable& end, fiber* unfit) {
   waiter node;
   join_wait(end, node, waits_to_join, unfit);
   n.live.reset();
-  return this_desk();
+  return this_worker_local();
 }
 
-[[gnu::noinline]] worker_desk* await_from_within(nursery_core& n) {
-  whereabouts at = look_around();
+[[gnu::noinline]] worker_local* await_from_within(nursery_core& n) {
+  call_context at = current_context();
   keep_to_budget(at);
   join_from_within from_within(n);
   return park_until_done(n, from_within, nullptr);
@@ -86,18 +95,18 @@ class join_from_within final : public waitable {
 
 // Until no fiber lives. In place where that is sound (join.hpp J1–J4).
 // Returns where the caller is then.
-RAMIE_FLATTEN worker_desk* await_all(nursery_core& n, const whereabouts& at) {
+RAMIE_FLATTEN worker_local* await_all(nursery_core& n, const call_context& at) {
   if (at.innermost() == &n) [[likely]] {
-    const auto [desk, unfit] = run_descendants(n);
-    return desk != nullptr ? desk : park_until_done(n, n.live, unfit);
+    const auto [local, unfit] = run_descendants(n);
+    return local != nullptr ? local : park_until_done(n, n.live, unfit);
   }
   return await_from_within(n);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void not_the_owner(const nursery_core& n, const char* what);
 
-RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
-  const whereabouts at = look_around();
+RAMIE_FLATTEN call_context must_own(const nursery_core& n, const char* what) {
+  const call_context at = current_context();
   if (!is_owner(n, at) || n.joined.get()) [[unlikely]]
     not_the_owner(n, what);
   return at;
@@ -106,11 +115,11 @@ RAMIE_FLATTEN whereabouts must_own(const nursery_core& n, const char* what) {
 void not_the_owner(const nursery_core& n, const char* what) {
   std::string text = std::string("ramie: ") + what;
   if (n.joined.get()) {
-    text += " after join(): the nursery is closed.";
-  } else if (kinship_to(n, look_around()) == kinship::descendant) {
-    text += " from inside its own tree: it would wait for itself. Only the fiber that opened the nursery may.";
+    text += ": called after join(), which closed the nursery. Open another nursery.";
+  } else if (role_of_caller(n, current_context()) == caller_role::descendant) {
+    text += ": called from inside its own tree, it would wait for itself. Only the fiber that opened the nursery may.";
   } else {
-    text += " by another fiber or thread. Only the fiber that opened the nursery may.";
+    text += ": called by another fiber or thread. Only the fiber that opened the nursery may.";
   }
   throw usage_error(text);
 }
@@ -126,7 +135,7 @@ void end_triggers(nursery_core& n) noexcept {
 
 bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
   sign_as_caller(reason);
-  n.unusual.store(true, std::memory_order_relaxed);
+  n.needs_slow_teardown.store(true, std::memory_order_relaxed);
   return n.cancel(std::move(reason));
 }
 
@@ -139,36 +148,37 @@ void clear_more(nursery_core& n, bool results) noexcept {
   n.spawned_by_descendants.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] void clear_unusual(nursery_core& n) noexcept {
-  while (n.visitors.load(std::memory_order_acquire) != 0) let_others_pass();  // 3
+[[gnu::noinline]] void teardown_slow(nursery_core& n) noexcept {
+  while (n.visitors.load(std::memory_order_acquire) != 0) spin_yield();  // 3
   const bool results = n.has_results.load(std::memory_order_relaxed);
   if (results) n.store.clear(true, n.live.spawned());
-  n.entrust_carried();
+  n.report_carried_if_dropped();
   n.report_what_is_left();
   if (n.has_more() != nullptr) clear_more(n, results);
   n.unrecorded = nullptr;
   n.unrecorded_received.set(false);
   n.has_results.store(false, std::memory_order_relaxed);
   n.asked_to_stop.store(false, std::memory_order_relaxed);
-  n.unusual.store(false, std::memory_order_relaxed);
+  n.needs_slow_teardown.store(false, std::memory_order_relaxed);
   n.forget_reason();
 }
 
-[[gnu::noinline]] void recycle_slowly(nursery_core& n) noexcept {
-  clear_unusual(n);
+[[gnu::noinline]] void recycle_slow(nursery_core& n) noexcept {
+  teardown_slow(n);
   n.store.clear(false, n.live.spawned());
-  shelf& here = this_desk()->nurseries;  // destructors may have waited, and come back elsewhere
-  if (here.room.get() == 0) make_room_on(here);
+  worker_cache& here = this_worker_local()->nurseries;  // destructors may have waited, and come back elsewhere
+  if (here.free_slots.get() == 0) make_free_slots(here);
   n.joined.set(false);
   give_core(here, n);
 }
 
-RAMIE_FLATTEN void recycle(nursery_core& n, shelf& here) noexcept {
+RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
   const bool unseen = n.visitors.load(std::memory_order_acquire) == 0;                  // 3
-  if (!unseen || n.unusual.load(std::memory_order_relaxed) || n.store.has_grown() || here.room.get() == 0) [[unlikely]]
-    return recycle_slowly(n);
+  const bool slow = n.needs_slow_teardown.load(std::memory_order_relaxed) || n.store.has_grown();
+  if (!unseen || slow || here.free_slots.get() == 0) [[unlikely]]
+    return recycle_slow(n);
   n.store.restart(n.live.spawned());
   n.joined.set(false);
   give_core(here, n);
@@ -179,7 +189,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n, shelf& here) noexcept {
 }
 
 void end_without_join(nursery_core& n) noexcept {
-  auto at = look_around();
+  auto at = current_context();
   if (at.self != n.opened_by.get() || at.innermost() != &n) {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
   }
@@ -195,23 +205,23 @@ void end_without_join(nursery_core& n) noexcept {
 
 [[gnu::noinline]] void end_open(nursery_core& n) noexcept {
   if (!n.joined.get()) end_without_join(n);
-  if (!is_owner(n, look_around())) not_destroyed_by_owner();
-  n.unusual.store(true, std::memory_order_relaxed);  // it may have been cancelled
+  if (!is_owner(n, current_context())) not_destroyed_by_owner();
+  n.needs_slow_teardown.store(true, std::memory_order_relaxed);  // it may have been cancelled
   n.close();
 }
 
 // All have ended, and nothing has happened but that.
-RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_desk& desk, const fiber_face& owner) noexcept {
-  const bool quiet = desk.cancel_epoch->load(std::memory_order_acquire) == owner.seen_epoch.get();
-  const bool plain = !n.unusual.load(std::memory_order_relaxed) && owner.scope == &n && n.untouched();
+RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local, const fiber_head& owner) noexcept {
+  const bool quiet = local.cancel_epoch->load(std::memory_order_acquire) == owner.seen_epoch.get();
+  const bool plain = !n.needs_slow_teardown.load(std::memory_order_relaxed) && owner.scope == &n && n.untouched();
   return quiet && plain;
 }
 
-[[gnu::noinline]] void end_join_slowly(nursery_core& n) {
-  const auto at = look_around();
-  n.forget_look();
-  if (ends_plainly(n, *at.desk, face_of(*at.self))) return n.close_untouched(face_of(*at.self));
-  n.unusual.store(true, std::memory_order_relaxed);  // it may have been cancelled
+[[gnu::noinline]] void end_join_slow(nursery_core& n) {
+  const auto at = current_context();
+  n.forget_clean_mark();
+  if (ends_plainly(n, *at.local, head_of(*at.self))) return n.close_untouched(head_of(*at.self));
+  n.needs_slow_teardown.store(true, std::memory_order_relaxed);  // it may have been cancelled
   end_triggers(n);
   if (at.innermost() == &n) {
     n.close();
@@ -223,12 +233,12 @@ RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_desk& desk, 
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void outside_a_fiber() {
-  throw usage_error("ramie: a nursery outside a fiber. Open it inside run().");
+  throw usage_error("ramie: nursery::nursery: opened outside a fiber. Open it inside run().");
 }
 
 std::vector<std::string> names_of_live(nursery_core& n) {
   std::vector<std::string> names;
-  const auto look = [&names](task_record& task) {
+  const auto look = [&names](task_block& task) {
     std::string name = describe_briefly(task);
     if (!has_finished(task)) names.push_back(std::move(name));  // else its frame may have been another's already
   };
@@ -242,19 +252,19 @@ std::vector<std::string> names_of_live(nursery_core& n) {
 
 }  // namespace
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal
 
 namespace ramie::inline v0 {
 
-using detail::nursery_core;
+using nursery_internal::nursery_core;
 
 nursery::nursery(source_location site) {
-  const auto at = detail::look_around();
+  const auto at = runtime_internal::current_context();
   if (at.self == nullptr) [[unlikely]]
-    detail::outside_a_fiber();
-  nursery_core* n = detail::take_core(at.desk->nurseries);
+    nursery_internal::outside_a_fiber();
+  nursery_core* n = nursery_internal::take_core(at.local->nurseries);
   if (n == nullptr) [[unlikely]]
-    n = &detail::take_from_pool();
+    n = &nursery_internal::take_from_pool();
   core_ = n;
   life_ = n->life.load(std::memory_order_relaxed);
   n->open(at, site);
@@ -264,43 +274,43 @@ nursery::nursery(source_location site) {
 nursery::~nursery() {
   nursery_core& n = *core_;
   if (n.is_open()) [[unlikely]]
-    detail::end_open(n);  // not joined, or joined from within another scope
-  const auto at = detail::look_around();
-  if (!detail::is_owner(n, at)) [[unlikely]]
-    detail::not_destroyed_by_owner();
-  detail::recycle(n, at.desk->nurseries);
+    nursery_internal::end_open(n);  // not joined, or joined from within another scope
+  const auto at = runtime_internal::current_context();
+  if (!nursery_internal::is_owner(n, at)) [[unlikely]]
+    nursery_internal::not_destroyed_by_owner();
+  nursery_internal::recycle(n, at.local->nurseries);
 }
 
 void nursery::join() {
   nursery_core& n = *core_;
-  const auto at = detail::must_own(n, "nursery::join()");
-  const auto* const desk = detail::await_all(n, at);
+  const auto at = nursery_internal::must_own(n, "nursery::join");
+  const auto* const local = nursery_internal::await_all(n, at);
   n.joined.set(true);
-  auto& self = detail::face_of(*at.self);
-  if (!detail::ends_plainly(n, *desk, self)) [[unlikely]]
-    return detail::end_join_slowly(n);
+  auto& self = runtime_internal::head_of(*at.self);
+  if (!nursery_internal::ends_plainly(n, *local, self)) [[unlikely]]
+    return nursery_internal::end_join_slow(n);
   n.close_untouched(self);
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {
-  return detail::cancel_as_caller(*core_, {cancel_kind::requested, std::move(why), where});
+  return nursery_internal::cancel_as_caller(*core_, {cancel_kind::requested, std::move(why), where});
 }
 
-void nursery::cancel_at(std::chrono::steady_clock::time_point when, source_location where) {
-  (void)detail::must_own(*core_, "nursery::cancel_at()");
+void nursery::cancel_at(deadline when, source_location where) {
+  (void)nursery_internal::must_own(*core_, "nursery::cancel_at");
   auto& entry = core_->need_more().deadline;
-  detail::remove_deadline(entry);
-  entry.set(when, *core_, where);
-  if (when != std::chrono::steady_clock::time_point::max()) detail::add_deadline(entry);
+  runtime_internal::remove_deadline(entry);
+  entry.set(when.when(), *core_, where);
+  if (!when.is_never()) runtime_internal::add_deadline(entry);
 }
 
 void nursery::cancel_on(std::stop_token token, source_location where) {
-  (void)detail::must_own(*core_, "nursery::cancel_on()");
-  core_->need_more().stop_callbacks.emplace_back(std::move(token), detail::cancel_on_stop{core_, where});
+  (void)nursery_internal::must_own(*core_, "nursery::cancel_on");
+  core_->need_more().stop_callbacks.emplace_back(std::move(token), nursery_internal::cancel_on_stop{core_, where});
 }
 
 std::stop_token nursery::get_stop_token() {
-  (void)detail::must_own(*core_, "nursery::get_stop_token()");
+  (void)nursery_internal::must_own(*core_, "nursery::get_stop_token");
   auto& stop = core_->need_more().stop;
   if (!stop) {
     stop.emplace();
@@ -310,24 +320,25 @@ std::stop_token nursery::get_stop_token() {
   return stop->get_token();
 }
 
-shutdown_report nursery::shutdown_by(std::chrono::steady_clock::time_point when, source_location where) {
+shutdown_report nursery::shutdown(deadline grace, source_location where) {
   nursery_core& n = *core_;
-  (void)detail::must_own(n, "nursery::shutdown()");
-  n.unusual.store(true, std::memory_order_relaxed);
+  (void)nursery_internal::must_own(n, "nursery::shutdown");
+  n.needs_slow_teardown.store(true, std::memory_order_relaxed);
   n.asked_to_stop.store(true, std::memory_order_release);
   if (auto* const more = n.has_more(); more != nullptr && more->stop) more->stop->request_stop();
   shutdown_report found;
   const bool in_time = with_deadline(
-      when, [&] { (void)detail::await_all(n, detail::look_around()); }, where);
+      grace, [&] { (void)nursery_internal::await_all(n, runtime_internal::current_context()); }, where);
   if (!in_time) {
     std::exception_ptr no_memory;
     try {
-      found.stragglers = detail::names_of_live(n);
+      found.stragglers = nursery_internal::names_of_live(n);
     } catch (const std::bad_alloc&) {
       no_memory = std::current_exception();
     }
-    detail::cancel_as_caller(n, detail::reason_saying("its time to shut down is over", cancel_kind::shutdown, where));
-    (void)detail::await_all(n, detail::look_around());
+    nursery_internal::cancel_as_caller(
+        n, nursery_internal::reason_saying("its time to shut down is over", cancel_kind::shutdown, where));
+    (void)nursery_internal::await_all(n, runtime_internal::current_context());
     if (no_memory != nullptr) std::rethrow_exception(std::move(no_memory));
   }
   if (!n.cancel_requested()) check_cancelled();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Single tasks: how they start, end, are waited for and let go. The rules of the record: task_record.hpp.
+// Single tasks: how they start, end, are waited for and let go. The rules of the record: task_block.hpp.
 #include <string>
 #include <utility>
 
@@ -7,34 +7,43 @@
 #include <ramie/platform/fence.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/join.hpp>
+#include <ramie/runtime/ready.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
 
 #include "core.hpp"
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 namespace {
 
+[[noreturn, gnu::cold, gnu::noinline]] void nursery_has_ended(const char* function) {
+  throw usage_error(std::string("ramie: ") + function +
+                    ": used after the task's nursery has ended. Take the result before that.");
+}
+
 // Keeps a nursery there while somebody outside its tree uses it; throws if it is gone. See core.hpp.
-class visit {
+class nursery_pin {
  public:
-  visit(nursery_core& n, std::uint64_t life, const whereabouts& at) : visit(n, at) {
+  nursery_pin(nursery_core& n, std::uint64_t life, const call_context& at, const char* function) : nursery_pin(n, at) {
     if (n.life.load(std::memory_order_acquire) == life) return;
     leave();
-    throw usage_error("ramie: a task used after its nursery has ended. Take the result before.");
+    nursery_has_ended(function);
   }
   // The same, without the question.
-  visit(nursery_core& n, const whereabouts& at) noexcept : home_(n), announced_(kinship_to(n, at) == kinship::none) {
+  nursery_pin(nursery_core& n, const call_context& at) noexcept
+      : home_(n), announced_(role_of_caller(n, at) == caller_role::none) {
     if (!announced_) return;
     home_.visitors.fetch_add(1, std::memory_order_seq_cst);  // 1
     platform::heavy_fence();                                 // 2
   }
-  ~visit() { leave(); }
+  ~nursery_pin() { leave(); }
   // Somebody else will leave.
-  void stay() noexcept { announced_ = false; }
-  visit(const visit&) = delete;
-  visit& operator=(const visit&) = delete;
+  void release() noexcept { announced_ = false; }
+  nursery_pin(const nursery_pin&) = delete;
+  nursery_pin& operator=(const nursery_pin&) = delete;
 
  private:
   void leave() noexcept {
@@ -47,7 +56,7 @@ class visit {
 // The end of one task.
 class task_end final : public waitable {
  public:
-  task_end(nursery_core& home, task_record& task) noexcept : home_(home), task_(task) {}
+  task_end(nursery_core& home, task_block& task) noexcept : home_(home), task_(task) {}
 
   bool try_complete(waiter&) override { return has_finished(task_); }
   bool publish(waiter& node) override {
@@ -63,25 +72,22 @@ class task_end final : public waitable {
 
  private:
   nursery_core& home_;
-  task_record& task_;
+  task_block& task_;
 };
 
-void tell_getters(nursery_core& home, const task_record& task) noexcept {
-  waiter* ready = nullptr;
-  {
-    std::lock_guard hold(home.waiters_lock);
-    home.waiters.claim_if([&task](const waiter& node) { return static_cast<const keyed_waiter&>(node).key == &task; },
-                          ready);
-  }
-  complete_all(ready);
+void tell_getters(nursery_core& home, const task_block& task) noexcept {
+  wake_batch wakes;
+  std::lock_guard hold(home.waiters_lock);
+  home.waiters.claim_if([&task](const waiter& node) { return static_cast<const keyed_waiter&>(node).key == &task; },
+                        wakes);
 }
 
-[[gnu::noinline]] reserved_block reserve_slowly(nursery_core& n, unsigned size_class, std::size_t bytes,
+[[gnu::noinline]] reserved_block reserve_slow(nursery_core& n, unsigned size_class, std::size_t bytes,
                                                 std::size_t alignment) {
-  const bool shared = must_be_family(n, look_around(), "a spawn into") != kinship::owner;
-  const auto from = [&](task_store& store) -> reserved_block {
-    void* const at =
-        size_class == solo_class ? store.allocate_solo(bytes, alignment, n.ended()) : store.allocate(size_class, n.ended());
+  const bool shared = must_be_in_tree(n, current_context(), "nursery::spawn") != caller_role::owner;
+  const auto from = [&](block_store& store) -> reserved_block {
+    void* const at = size_class == solo_class ? store.allocate_solo(bytes, alignment, n.ended())
+                                              : store.allocate(size_class, n.ended());
     return {at, shared};
   };
   if (!shared) return from(n.store);
@@ -102,38 +108,38 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 }  // namespace
 
 reserved_block reserve_task(nursery_core& n, unsigned size_class) {
-  if (is_owner(n, look_around()) && !n.joined.get()) [[likely]] {
-    if (void* const room = n.store.allocate_quickly(size_class)) [[likely]]
-      return {room, false};
+  if (is_owner(n, current_context()) && !n.joined.get()) [[likely]] {
+    if (void* const storage = n.store.try_allocate(size_class)) [[likely]]
+      return {storage, false};
   }
-  return reserve_slowly(n, size_class, 0, 0);
+  return reserve_slow(n, size_class, 0, 0);
 }
 
 reserved_block reserve_solo_task(nursery_core& n, std::size_t bytes, std::size_t alignment) {
-  return reserve_slowly(n, solo_class, bytes, alignment);
+  return reserve_slow(n, solo_class, bytes, alignment);
 }
 
-void unreserve_task(nursery_core& n, void* room, block_origin from) noexcept {
-  if (!from.shared) return n.store.recycle(room, from);
+void unreserve_task(nursery_core& n, void* storage, block_origin from) noexcept {
+  if (!from.shared) return n.store.recycle(storage, from);
   nursery_more& more = *n.has_more();
   std::lock_guard hold(more.mutex);
-  more.store.recycle(room, from);
+  more.store.recycle(storage, from);
 }
 
-bool launch_task(nursery_core& n, task_record& task, source_location site) noexcept {
-  return spawn_simply(n, task, site, task_type_of(task).ops);
+bool launch_task(nursery_core& n, task_block& task, source_location site) noexcept {
+  return try_spawn_fast(n, task, site, task_type_of(task).ops);
 }
 
-void launch_task_slowly(nursery_core& n, task_record& task, const spawn_options& how) {
+void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how) {
   const bool by_owner = !task.origin.shared;
   bool counted = false;
   try {
     if (!how.name.empty()) name_fiber(task, how.name);
     count_in(n, by_owner);
     counted = true;
-    spawn_here(look_around(), task_type_of(task).ops, task, n, how.stack_size, how.site);
+    spawn_here(current_context(), task_type_of(task).ops, task, n, how.stack_size, how.site);
   } catch (...) {
-    if (counted) n.live.not_spawned_after_all(by_owner);
+    if (counted) n.live.spawn_failed(by_owner);
     drop_extras(task);
     task_type_of(task).destroy_closure(task);
     unreserve_task(n, &task, task.origin);
@@ -142,10 +148,10 @@ void launch_task_slowly(nursery_core& n, task_record& task, const spawn_options&
 }
 
 // In the child, in a catch block.
-fiber_end task_failed(task_record& task) noexcept {
+fiber_end task_failed(task_block& task) noexcept {
   const fiber& self = *task.frame.load(std::memory_order_relaxed);
   auto& home = static_cast<nursery_core&>(home_of(self));
-  const std::exception_ptr what = current_failure(home);
+  const std::exception_ptr what = current_failure(self);
   if (what == nullptr) {
     task.outcome = task_outcome::cancelled;
     return fiber_end::cancelled;
@@ -162,7 +168,7 @@ fiber_end task_failed(task_record& task) noexcept {
   return fiber_end::done;
 }
 
-void task_discarded(task_record& task, discard_cause why) noexcept {
+void task_discarded(task_block& task, discard_cause why) noexcept {
   if (why == discard_cause::cancelled) {
     task.outcome = task_outcome::cancelled;
     return;
@@ -176,7 +182,25 @@ void task_discarded(task_record& task, discard_cause why) noexcept {
 
 namespace {
 
-[[gnu::noinline]] void retire(task_record& task, nursery_core& home, bool in_place) noexcept {
+// The task has ended and was targeted. By its address alone: without a cancellation its block may be another's.
+[[gnu::cold, gnu::noinline]] void end_cancellation(nursery_core& home, task_block& task) noexcept {
+  nursery_more& more = *home.has_more();
+  std::unique_lock hold(more.mutex);
+  const auto own = more.cancellations.find(&task);
+  if (own == more.cancellations.end()) return;  // there was no memory for it
+  task_cancellation& cancellation = own->second;  // stays where it is, and is there until it has ended
+  hold.unlock();
+  cancellation.scope.leave_fiber();
+  hold.lock();
+  cancellation.ended = true;
+  if (!cancellation.dropped) return;
+  more.cancellations.erase(&task);
+  hold.unlock();  // the result's destructor is the user's
+  destroy_result(task);
+  task.dropped.store(true, std::memory_order_release);
+}
+
+[[gnu::noinline]] void retire(task_block& task, nursery_core& home, bool in_place) noexcept {
   if (task.dropped.load(std::memory_order_acquire)) {
     destroy_result(task);
     if (in_place && !task.origin.shared) {
@@ -186,10 +210,13 @@ namespace {
     }
   } else {
     if (task.has_result && task_type_of(task).destroy_result != nullptr) {
-      home.unusual.store(true, std::memory_order_relaxed);
+      home.needs_slow_teardown.store(true, std::memory_order_relaxed);
       home.has_results.store(true, std::memory_order_relaxed);
     }
-    if ((task.end.fetch_or(task_finished, std::memory_order_acq_rel) & task_wanted) != 0) tell_getters(home, task);
+    const auto marks = task.end.fetch_or(task_finished, std::memory_order_acq_rel);
+    if ((marks & task_targeted) != 0) [[unlikely]]
+      end_cancellation(home, task);
+    if ((marks & task_wanted) != 0) tell_getters(home, task);
   }
   if (in_place) {
     home.live.ended_in_place();
@@ -202,7 +229,7 @@ namespace {
 
 // Mostly its owner has let go of it, and waits below: nothing is left to do but to use the block again.
 void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
-  auto& task = static_cast<task_record&>(record);
+  auto& task = static_cast<task_block&>(record);
   auto& home = static_cast<nursery_core&>(scope);
   const bool in_place = joiner == &home;
   const bool plain = !task.has_result && !task.origin.shared && task.origin.size_class != solo_class;
@@ -212,95 +239,151 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
   home.live.ended_in_place();
 }
 
+namespace {
+
+const wait_reason waits_for_task{"task"};
+
+}  // namespace
+
+// Whoever ended a former task in this block may still be telling its getters, and wake us by mistake: hence the loops.
 void await_task(const task_handle& handle) {
-  whereabouts at = look_around();
+  call_context at = current_context();
   keep_to_budget(at);
-  const visit here(*handle.home, handle.life, at);
-  if (has_finished(*handle.record)) return;
-  static const wait_reason why{"task"};
-  task_end end(*handle.home, *handle.record);
-  keyed_waiter node(handle.record);
-  // Whoever ended a former task in this block may still be telling its getters, and wake us by mistake.
+  const nursery_pin here(*handle.home, handle.life, at, "task::wait");
+  if (has_finished(*handle.block)) return;
+  task_end end(*handle.home, *handle.block);
+  keyed_waiter node(handle.block);
   do {
-    (void)fiber_wait_fresh_first(end, node, why);
-  } while (!has_finished(*handle.record));
+    (void)fiber_wait_fresh_first(end, node, waits_for_task);
+  } while (!has_finished(*handle.block));
+}
+
+bool await_task_until(const task_handle& handle, deadline until) {
+  call_context at = current_context();
+  keep_to_budget(at);
+  const nursery_pin here(*handle.home, handle.life, at, "task::wait_until");
+  task_end end(*handle.home, *handle.block);
+  keyed_waiter node(handle.block);
+  while (!has_finished(*handle.block)) {
+    if (fiber_wait_until(end, node, waits_for_task, until.when()) == wait_result::timed_out) return false;
+  }
+  return true;
 }
 
 namespace {
 
-// For select. A task outside the caller's tree is announced as by `visit`, for as long as the select lasts.
-nursery_core& home_of(const join_target& t) noexcept {
+// For select. A task outside the caller's tree is announced as by `nursery_pin`, for as long as the select lasts.
+nursery_core& home_of(const ready_source& t) noexcept {
   return *static_cast<nursery_core*>(t.home);
 }
-task_record& task_of(const join_target& t) noexcept {
-  return *static_cast<task_record*>(t.what);
+task_block& task_of(const ready_source& t) noexcept {
+  return *static_cast<task_block*>(t.what);
 }
-bool must_announce(const join_target& t) noexcept {
-  return kinship_to(home_of(t), look_around()) == kinship::none;
+bool must_announce(const ready_source& t) noexcept {
+  return role_of_caller(home_of(t), current_context()) == caller_role::none;
 }
 
-constexpr join_ops task_joins{
-    [](const join_target& t) { visit(home_of(t), t.number, look_around()).stay(); },
-    [](const join_target& t) noexcept {
+constexpr ready_ops task_ready_ops{
+    [](const ready_source& t, void* memory) -> waiter& {
+      nursery_pin(home_of(t), t.number, current_context(), "on_ready").release();
+      return make_ready_node<keyed_waiter>(memory, t.what);
+    },
+    [](const ready_source& t, waiter&) noexcept {
       if (must_announce(t)) home_of(t).visitors.fetch_sub(1, std::memory_order_release);
     },
-    [](const join_target& t) noexcept { return has_finished(task_of(t)); },
-    [](const join_target& t, keyed_waiter& node) { return task_end(home_of(t), task_of(t)).publish(node); },
-    [](const join_target& t, keyed_waiter& node) noexcept { task_end(home_of(t), task_of(t)).unpublish(node); }};
+    [](const ready_source& t, waiter&) { return has_finished(task_of(t)); },
+    [](const ready_source& t, waiter& node) noexcept { return task_end(home_of(t), task_of(t)).publish(node); },
+    [](const ready_source& t, waiter& node) noexcept { task_end(home_of(t), task_of(t)).unpublish(node); }};
 
 }  // namespace
 
-join_target task_join_target(const task_handle& handle) noexcept {
-  return {&task_joins, handle.record, handle.home, handle.life};
+ready_source task_ready_source(const task_handle& handle) noexcept {
+  return {&task_ready_ops, handle.block, handle.home, handle.life};
 }
 
 bool task_done(const task_handle& handle) {
-  const visit here(*handle.home, handle.life, look_around());
-  return has_finished(*handle.record);
+  const nursery_pin here(*handle.home, handle.life, current_context(), "task::done");
+  return has_finished(*handle.block);
 }
 
 void rethrow_failure(const task_handle& handle) {
-  const visit here(*handle.home, handle.life, look_around());
-  task_record& task = *handle.record;
+  const nursery_pin here(*handle.home, handle.life, current_context(), "task::get");
+  task_block& task = *handle.block;
   if (task.outcome == task_outcome::failed) {
     if (auto what = handle.home->failure_of(task)) std::rethrow_exception(std::move(what));
     throw std::bad_alloc();  // there was no memory to keep it, nor was it the first; it was reported
   }
   if (task.outcome != task_outcome::cancelled) return;
   check_cancelled();  // who is cancelled, too, ends by that, and not by a failure that is none of its own
-  throw handle.home->ending();
+  throw handle.home->ending_of(task);
 }
 
 std::exception_ptr current_failure() noexcept {
-  return current_failure(*look_around().innermost());
+  return current_failure(*current_context().self);
 }
 
 void report_lost_end(const std::exception_ptr& failure) noexcept {
   std::string who;
   try {
-    who = describe(*look_around().self);
+    who = describe(*current_context().self);
   } catch (const std::bad_alloc&) {
   }
   report_lost_failure(who, failure);
 }
 
+bool cancel_task(const task_handle& handle, cancel_reason reason) {
+  nursery_core& home = *handle.home;
+  const nursery_pin here(home, handle.life, current_context(), "task::cancel");
+  if (has_finished(*handle.block)) return false;
+  sign_as_caller(reason);
+  nursery_more& more = home.need_more();
+  cancel_scope* own = nullptr;
+  {
+    std::lock_guard hold(more.mutex);
+    more.cancellations.reserve(more.cancellations.size() + 1);  // nothing may throw once the scope is made
+    if ((handle.block->end.fetch_or(task_targeted, std::memory_order_acq_rel) & task_finished) != 0) return false;
+    fiber& f = *handle.block->frame.load(std::memory_order_relaxed);
+    const auto [at, fresh] = more.cancellations.try_emplace(handle.block, f);
+    own = &at->second.scope;
+    if (!fresh) own->pin();
+  }
+  return own->cancel_and_unpin(std::move(reason));
+}
+
 void value_taken(const task_handle& handle) {
-  if (std::exchange(handle.record->outcome, task_outcome::taken) == task_outcome::taken) {
-    throw usage_error("ramie: task::get() for the second time: the value is gone. Keep it the first time.");
+  if (std::exchange(handle.block->outcome, task_outcome::taken) == task_outcome::taken) {
+    throw usage_error("ramie: task::get: called for the second time, the value is gone. Keep it the first time.");
   }
 }
 
 namespace {
 
-[[gnu::noinline]] void drop_elsewhere(task_record& task, nursery_core& home, std::uint64_t life) noexcept {
-  const visit here(home, look_around());
-  if (home.life.load(std::memory_order_acquire) != life) return;
+// True: the task was cancelled and has not ended; its fiber lets go of the block.
+bool leave_to_fiber(task_block& task, nursery_core& home) noexcept {
+  if ((task.end.load(std::memory_order_acquire) & task_targeted) == 0) return false;
+  nursery_more& more = *home.has_more();
+  std::lock_guard hold(more.mutex);
+  const auto own = more.cancellations.find(&task);
+  if (own == more.cancellations.end()) return false;
+  if (own->second.ended) {
+    more.cancellations.erase(own);
+    return false;
+  }
+  own->second.dropped = true;
+  return true;
+}
+
+[[gnu::noinline]] void drop_elsewhere(task_block& task, nursery_core& home, std::uint64_t life) noexcept {
+  const nursery_pin here(home, current_context());
+  if (home.life.load(std::memory_order_acquire) != life || leave_to_fiber(task, home)) return;
   if (has_finished(task)) destroy_result(task);
   task.dropped.store(true, std::memory_order_release);
 }
 
-// By the owner.
-[[gnu::noinline]] void drop_finished(task_record& task, nursery_core& home) noexcept {
+// By the owner: somebody waits for it, has cancelled it, or it has ended.
+[[gnu::noinline]] void drop_marked(task_block& task, nursery_core& home) noexcept {
+  if (leave_to_fiber(task, home)) return;
+  if (!has_finished(task)) return task.dropped.store(true, std::memory_order_release);
   destroy_result(task);
   if (!task.origin.shared) return home.store.recycle(&task, task.origin);
   task.dropped.store(true, std::memory_order_release);
@@ -308,18 +391,20 @@ namespace {
 
 }  // namespace
 
-void drop_task(task_record& task, nursery_core& home, std::uint64_t life) noexcept {
+void drop_task(task_block& task, nursery_core& home, std::uint64_t life) noexcept {
   if (home.life.load(std::memory_order_acquire) != life) [[unlikely]]
     return;
-  if (!is_owner(home, look_around())) [[unlikely]]
+  if (!is_owner(home, current_context())) [[unlikely]]
     return drop_elsewhere(task, home, life);
-  if (has_finished(task)) [[unlikely]]
-    return drop_finished(task, home);
+  if (task.end.load(std::memory_order_acquire) != 0) [[unlikely]]  // pairs with the releases in task_retired
+    return drop_marked(task, home);
   task.dropped.store(true, std::memory_order_release);
 }
 
-void no_such_task() {
-  throw usage_error("ramie: a task without a child behind it: it was moved from, reset, or never spawned.");
+void no_such_task(const char* function) {
+  throw usage_error(std::string("ramie: ") + function +
+                    ": there is no child behind this handle, it was moved from, reset, or never spawned. Use what "
+                    "spawn() returned.");
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal

@@ -11,7 +11,7 @@ namespace ramie::platform {
 
 namespace {
 
-// How long whoever asks waits for the answer: longer than a lease takes, not much longer than the system call.
+// How long a party that asks waits for the answer: longer than a lease takes, not much longer than the system call.
 #if defined(RAMIE_MODEL)
 class patience {
  public:
@@ -66,7 +66,7 @@ bool lock_family::next_period(std::chrono::steady_clock::time_point now) noexcep
   return true;
 }
 
-std::uint64_t lock_party::new_id() noexcept {
+std::uint64_t lock_user::new_id() noexcept {
   static std::atomic<std::uint64_t> given{0};
   return given.fetch_add(1, std::memory_order_relaxed) + 1;
 }
@@ -75,7 +75,7 @@ void biased_lock::taken_twice() noexcept {
   fatal("a lock is taken twice by one thread: moving or destroying a channel's element uses that channel, or waits.");
 }
 
-// Whether the party it is granted to has let go.
+// Whether the granted party has given up its grant.
 bool biased_lock::ask() noexcept {
   asked_.store(true, std::memory_order_relaxed);  // 1
   for (patience still; still.lasts();) {
@@ -84,15 +84,15 @@ bool biased_lock::ask() noexcept {
   return false;
 }
 
-void biased_lock::revoke(const lock_party* me) noexcept {
+void biased_lock::revoke(const lock_user* me) noexcept {
   if (me != nullptr) me->family->had_to_revoke();
   granted_.store(0, std::memory_order_relaxed);  // 1
   heavy_fence();                                 // 2
   if (wanted_ < longest_run) wanted_ *= 2;
 }
 
-// Returns holding the spin lock, granted to nobody.
-void biased_lock::lock_spin(const lock_party* me) noexcept {
+// Returns holding the spin lock, with no grant.
+void biased_lock::lock_spin(const lock_user* me) noexcept {
   const bool contended = !spin_.try_lock();
   if (contended) spin_.lock();
   bool passed_on = false;
@@ -103,7 +103,7 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
     } else {
       revoke(me);
     }
-    // 3, in both lists: when we are in, nobody touches the lock any more, which may be gone after us.
+    // Step 3 of both lists: once we are in, no other party touches the lock, which may be destroyed after us.
     for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();
     asked_.store(false, std::memory_order_relaxed);
   }
@@ -120,7 +120,7 @@ void biased_lock::lock_spin(const lock_party* me) noexcept {
 }
 
 // Holding the spin lock, about to leave.
-void biased_lock::grant(const lock_party* me) noexcept {
+void biased_lock::grant(const lock_user* me) noexcept {
   run_ = 0;
   if (!asymmetric() || me == nullptr || me->cell >= cells || (family_ != nullptr && family_ != me->family)) return;
   if (!passed_on_ && !me->family->may_grant()) return;

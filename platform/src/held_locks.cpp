@@ -8,8 +8,8 @@ namespace ramie::platform {
 
 namespace {
 
-// Changed by `by`, and returned. Not inlined: the address is that of the thread at the moment. ThreadSanitizer, which takes
-// the fibers of one thread for threads, must not look.
+// Adds `by` and returns the count. Not inlined: the address must be that of the current thread. Not instrumented:
+// ThreadSanitizer takes the fibers of one thread for threads, and would see a race.
 [[gnu::noinline]] RAMIE_SWITCHES_IDENTITY int held_locks(int by) noexcept {
   static thread_local constinit int count = 0;
   return *launder_address(&count) += by;

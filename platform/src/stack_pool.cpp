@@ -82,10 +82,10 @@ bool guard_by_madvise(void* page) noexcept {
   return ::madvise(page, page_size, MADV_GUARD_INSTALL) == 0;
 }
 
-// Whether a page can't be touched, found out without touching it: the kernel tries for us, and says EFAULT if that would
-// have been a SIGSEGV. Any other answer is a no: a layer that ignores advice it does not know ignores this one, too.
-// Rejected: a system call that reads from the page. write() needs a descriptor; process_vm_readv is often forbidden;
-// emulators and valgrind read the arguments of smaller ones themselves, and would crash.
+// Whether a page can't be touched, found out without touching it: the kernel tries for us, and returns EFAULT if that
+// would have been a SIGSEGV. Any other answer is a no: a layer that ignores advice it does not know ignores this one,
+// too. Rejected: a system call that reads from the page. write() needs a descriptor; process_vm_readv is often
+// forbidden; emulators and valgrind read the arguments of smaller ones themselves, and would crash.
 bool is_guarded(void* page) noexcept {
   return ::madvise(page, page_size, MADV_POPULATE_READ) != 0 && errno == EFAULT;
 }
@@ -95,7 +95,7 @@ bool guard_by_mprotect(void* page) noexcept {
   return ::mprotect(page, page_size, PROT_NONE) == 0;
 }
 
-// What looks like a kernel may say yes to any advice and do nothing (qemu-user): so one guard is looked at.
+// An emulator may accept any advice and do nothing (qemu-user): so one guard is tried out.
 bool kernel_has_guards() noexcept {
   void* const probe = ::mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (probe == MAP_FAILED) return false;
@@ -158,12 +158,12 @@ stack_pool::~stack_pool() {
   if (taken_ != 0) {
     fatal("%zu fiber stacks are still in use while their pool is destroyed: corruption of the runtime.", taken_);
   }
-  for (auto& each : shelves_) {
+  for (auto& each : by_class_) {
     while (each.hot != nullptr) destroy(pop_hot(each));
   }
 }
 
-stack_block* stack_pool::pop_hot(shelf& from) noexcept {
+stack_block* stack_pool::pop_hot(class_stacks& from) noexcept {
   stack_block* const stack = from.hot;
   annotate::take_over(&stack->note);
   from.hot = stack->next.get();
@@ -190,7 +190,7 @@ stack_block* stack_pool::take_batch(std::uint8_t size_class, std::uint32_t& coun
   place cold[largest_batch];
   {
     std::lock_guard hold(mutex_);
-    shelf& from = shelves_[size_class];
+    class_stacks& from = by_class_[size_class];
     if (stack_block* const first = from.hot) {
       stack_block* last = first;
       annotate::take_over(&last->note);
@@ -239,17 +239,18 @@ stack_block* stack_pool::take_supplied(std::uint8_t size_class) noexcept {
   return stack;
 }
 
-std::uint32_t stack_pool::take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept {
+std::uint32_t stack_pool::take_cold(class_stacks& from, std::uint8_t size_class, place* into,
+                                    std::uint32_t most) noexcept {
   std::uint32_t count = 0;
   for (; count < most && !from.cold.empty(); from.cold.pop_back()) into[count++] = from.cold.back();
   if (count > 0) return count;
-  region* const in = region_with_room(from, size_class);
+  region* const in = region_with_free_slots(from, size_class);
   if (in == nullptr || (in->carved == in->guarded && !install_guards(*in))) return 0;
   for (; count < most && in->carved < in->guarded; ++slots_) into[count++] = {in, in->carved++};
   return count;
 }
 
-stack_pool::region* stack_pool::region_with_room(shelf& from, std::uint8_t size_class) noexcept {
+stack_pool::region* stack_pool::region_with_free_slots(class_stacks& from, std::uint8_t size_class) noexcept {
   if (!from.regions.empty() && from.regions.back()->carved < from.regions.back()->slots) {
     return from.regions.back().get();
   }
@@ -347,7 +348,7 @@ void stack_pool::give_back(stack_block* stack) noexcept {
 
 void stack_pool::give_batch(stack_block& first, stack_block& last, std::uint32_t count) noexcept {
   std::lock_guard hold(mutex_);
-  shelf& to = shelves_[first.size_class];
+  class_stacks& to = by_class_[first.size_class];
   taken_ -= count;
   last.next.set(to.hot);
   to.hot = &first;
@@ -358,7 +359,7 @@ void stack_pool::give_batch(stack_block& first, stack_block& last, std::uint32_t
 bool stack_pool::trim(std::size_t most) noexcept {
   if (!annotate::may_trim_stacks || !trim_wanted_.load(std::memory_order_relaxed)) return false;
   std::unique_lock hold(mutex_);
-  for (auto& from : shelves_) {
+  for (auto& from : by_class_) {
     while (from.hot_count > hot_limit_) {
       if (most == 0) return true;
       if (supplied(from.hot->size_class)) {
@@ -372,7 +373,7 @@ bool stack_pool::trim(std::size_t most) noexcept {
   return false;
 }
 
-void stack_pool::trim_carved(shelf& from, std::size_t& most) noexcept {
+void stack_pool::trim_carved(class_stacks& from, std::size_t& most) noexcept {
   place slots[largest_batch];
   std::uint32_t count = 0;
   for (; count < largest_batch && most > 0 && from.hot_count > hot_limit_; --most) {
@@ -381,10 +382,10 @@ void stack_pool::trim_carved(shelf& from, std::size_t& most) noexcept {
     annotate::stack_destroyed(stack->note, stack->low, 0);
   }
   trim_slots(slots, count);
-  from.cold.insert(from.cold.end(), slots, slots + count);  // there is room: see region_with_room
+  from.cold.insert(from.cold.end(), slots, slots + count);  // it does not allocate: see region_with_free_slots
 }
 
-void stack_pool::trim_supplied(shelf& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept {
+void stack_pool::trim_supplied(class_stacks& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept {
   stack_block* const stack = pop_hot(from);
   --most;
   --slots_;

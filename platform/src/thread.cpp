@@ -13,8 +13,13 @@
 namespace ramie::platform {
 
 thread start_thread(void (*run)(void*), void* of) {
-  if (faults::strikes(fault::thread)) throw std::system_error(EAGAIN, std::generic_category());
-  return thread([run, of] { run(of); });
+  constexpr auto what = "ramie: pthread_create";
+  if (faults::strikes(fault::thread)) throw std::system_error(EAGAIN, std::system_category(), what);
+  try {
+    return thread([run, of] { run(of); });
+  } catch (const std::system_error& e) {
+    throw std::system_error(e.code().value(), std::system_category(), what);
+  }
 }
 
 void wake_on_time() noexcept {

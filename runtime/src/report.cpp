@@ -9,7 +9,7 @@
 
 #include "task/extras.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -41,7 +41,7 @@ void deliver(const report& r) noexcept {
 void report_swallowed(const fiber& f, const cancel_reason& why) noexcept {
   try {
     deliver({report_kind::swallowed_cancellation, describe(f), why.text.empty() ? to_string(why.kind) : why.text, {}});
-  } catch (...) {  // no memory to tell
+  } catch (...) {  // no memory for the report
   }
 }
 
@@ -61,7 +61,7 @@ void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f,
     std::string how_long = "for ";
     how_long.append(std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(held).count())).append(" ms");
     deliver({report_kind::stalled_worker, std::move(who), std::move(how_long), {}});
-  } catch (...) {  // no memory to tell
+  } catch (...) {  // no memory for the report
   }
 }
 
@@ -70,14 +70,14 @@ void report_lost_output(source_location made_at, std::size_t bytes) noexcept {
     std::string where = made_at.file_name();
     where.append(":").append(std::to_string(made_at.line()));
     deliver({report_kind::lost_output, std::move(where), std::to_string(bytes).append(" bytes"), {}});
-  } catch (...) {  // no memory to tell
+  } catch (...) {  // no memory for the report
   }
 }
 
 void report_io_fallback(const std::string& passed_over, const char* used) noexcept {
   try {
     deliver({report_kind::io_fallback, used, passed_over, {}});
-  } catch (...) {  // no memory to tell
+  } catch (...) {  // no memory for the report
   }
 }
 
@@ -93,12 +93,12 @@ std::string text_of(const std::exception_ptr& failure) {
   }
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 report_handler set_report_handler(report_handler handler) noexcept {
-  return detail::the_handler.exchange(handler != nullptr ? handler : &detail::to_standard_error,
+  return runtime_internal::the_handler.exchange(handler != nullptr ? handler : &runtime_internal::to_standard_error,
                                       std::memory_order_acq_rel);
 }
 

@@ -16,16 +16,17 @@
 #include <ramie/runtime/gate.hpp>
 
 #include "sched/helper_thread.hpp"
+#include "sched/runner.hpp"
 #include "sched/scheduler.hpp"
 #include "task/extras.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
 // Whether `address` is in the guard of the stack that the worker runs on, also if the stack is a user's.
 bool in_guard_of(const worker* w, const void* address) noexcept {
-  const auto* const active = w != nullptr ? w->active.get() : nullptr;
+  const auto* const active = w != nullptr ? runner::active_stack_or_null(*w) : nullptr;
   if (active == nullptr || active->low == nullptr) return false;
   const auto* const at = static_cast<const char*>(address);
   return at < active->low && at >= active->low - platform::page_size;
@@ -38,7 +39,7 @@ bool report_overflow(const void* address, std::size_t promised) noexcept {
   const fiber* const f = current_fiber();
   const bool own = in_guard_of(w, address);
   if (!own && promised == 0) return false;
-  if (own) promised = platform::promised_bytes(w->active.get()->size_class);
+  if (own) promised = platform::promised_bytes(runner::active_stack(*w).size_class);
   const int length =
       !own ? std::snprintf(text, sizeof text,
                            "ramie: fatal: stack overflow on a stack of ramie::stack_allocator, of %zu KiB, or a stray "
@@ -75,7 +76,7 @@ struct root_call : fiber_record {
       root.call(root.data);
       return fiber_end::done;
     } catch (...) {
-      root.failure = current_failure(root.home());
+      root.failure = current_failure(*root.frame.load(std::memory_order_relaxed));
       if (root.failure != nullptr) return fiber_end::done;
       root.failure = std::current_exception();
       return fiber_end::cancelled;
@@ -85,7 +86,7 @@ struct root_call : fiber_record {
     auto& root = static_cast<root_call&>(self);
     try {
       if (why == discard_cause::no_stack) throw stack_exhausted();
-      throw root.home().ending();
+      throw root.home().ending(nullptr, nullptr);
     } catch (...) {
       root.failure = std::current_exception();
     }
@@ -103,14 +104,16 @@ const wait_reason waits_for_root{"run"};
 void must_not_run_on(const scheduler& it) noexcept {
   constexpr const char* advice =
       "Destroy it outside, after run() has returned: keep it in main() or on the stack of whoever calls run(). "
-      "std::exit() destroys static objects where it is called: in a fiber return from the root function instead, or end "
-      "the program by std::quick_exit() or std::_Exit().";
+      "std::exit() destroys static objects where it is called: in a fiber return from the root function instead, or "
+      "end the program by std::quick_exit() or std::_Exit().";
   if (it.blocking.runs_caller()) {
     platform::fatal("a runtime is destroyed in a call of blocking() of its own. It would wait for itself. %s", advice);
   }
-  if (helper_of == &it.watcher || helper_of == &it.deadlines) {
-    platform::fatal("a runtime is destroyed in a callback of its own: a report handler, or that of a stop token. It would "
-                    "wait for itself. %s", advice);
+  if (helper_of == &it.pool.watcher() || helper_of == &it.deadlines) {
+    platform::fatal(
+        "a runtime is destroyed in a callback of its own: a report handler, or that of a stop token. It would "
+        "wait for itself. %s",
+        advice);
   }
   const worker* const w = this_worker();
   if (w == nullptr || &w->sched != &it) return;
@@ -121,41 +124,23 @@ void must_not_run_on(const scheduler& it) noexcept {
 
 }  // namespace
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 unsigned default_workers() noexcept {
   const unsigned cpus = platform::usable_cpus();
-  return cpus < detail::max_configured_workers ? cpus : detail::max_configured_workers;
+  return cpus < runtime_internal::max_configured_workers ? cpus : runtime_internal::max_configured_workers;
 }
 
 stack_exhausted::stack_exhausted()
     : std::runtime_error(
-          "ramie: no stack for a fiber: the limit of memory, address space or mappings is reached, or the allocator of "
-          "options.stacks has none. Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at once.") {}
+          "ramie: stack_exhausted: no stack for a fiber: the limit of memory, address space or mappings is reached, or "
+          "the allocator of options.stacks has none. Raise it (vm.max_map_count, ulimit -v), or run fewer fibers at "
+          "once.") {}
 
 worker_stats& worker_stats::operator+=(const worker_stats& o) noexcept {
-  spawned += o.spawned;
-  started += o.started;
-  finished_in_place += o.finished_in_place;
-  adopted += o.adopted;
-  discarded += o.discarded;
-  switches += o.switches;
-  hand_offs += o.hand_offs;
-  polls += o.polls;
-  parks += o.parks;
-  enqueued += o.enqueued;
-  lifo_hits += o.lifo_hits;
-  batch_fetches += o.batch_fetches;
-  overflows += o.overflows;
-  steals += o.steals;
-  stolen += o.stolen;
-  migrations += o.migrations;
-  times_parked += o.times_parked;
-  naps += o.naps;
-  retreats += o.retreats;
-  cancel_redelivered += o.cancel_redelivered;
+  for (const auto each : runtime_internal::every_worker_count<std::uint64_t>) this->*each += o.*each;
   return *this;
 }
 
@@ -181,37 +166,38 @@ struct runtime::roots {
 
 runtime::runtime(const options& wanted) : runtime(wanted, nullptr) {}
 
-runtime::runtime(const options& wanted, detail::director* by)
-    : scheduler_(std::make_unique<detail::scheduler>(wanted, by)), roots_(std::make_unique<roots>()) {
-  platform::watch_for_overflow(detail::report_overflow);
+runtime::runtime(const options& wanted, runtime_internal::scheduling_policy* by)
+    : scheduler_(std::make_unique<runtime_internal::scheduler>(wanted, by)), roots_(std::make_unique<roots>()) {
+  platform::watch_for_overflow(runtime_internal::report_overflow);
 }
 
 runtime::~runtime() {
-  detail::must_not_run_on(*scheduler_);
+  runtime_internal::must_not_run_on(*scheduler_);
   shutdown();
   roots_->wait_for_none();
 }
 
 void runtime::run_root(void (*call)(void*), void* data, source_location site) {
-  if (detail::this_worker() != nullptr) {
-    throw usage_error("ramie: run() inside a fiber. Spawn into a nursery instead, or call the function directly.");
+  if (runtime_internal::this_worker() != nullptr) {
+    throw usage_error(
+        "ramie: runtime::run: called inside a fiber. Spawn into a nursery instead, or call the function directly.");
   }
-  (void)detail::self();  // if this thread's proxy can't be had, say so before there is a fiber
-  detail::root_call root(call, data);
+  (void)runtime_internal::self();  // if this thread's proxy can't be had, say so before there is a fiber
+  runtime_internal::root_call root(call, data);
   const auto stack = platform::promised_bytes(scheduler_->root_class);
   struct presence {
     roots& all;
     explicit presence(roots& r) : all(r) { all.enter(); }
     ~presence() { all.leave(); }
   } const here(*roots_);
-  detail::spawn(detail::root_call::ops, root, scheduler_->root_scope, stack, site);
-  root.ended.wait(detail::waits_for_root);
+  runtime_internal::spawn(runtime_internal::root_call::ops, root, scheduler_->root_scope, stack, site);
+  root.ended.wait(runtime_internal::waits_for_root);
   if (root.failure) std::rethrow_exception(std::move(root.failure));
 }
 
 void runtime::shutdown(source_location where) noexcept {
   cancel_reason why{cancel_kind::shutdown, {}, where};
-  detail::sign_as_caller(why);
+  runtime_internal::sign_as_caller(why);
   scheduler_->root_scope.cancel(std::move(why));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSL-1.0
  *
- * Stacks are adopted, and joins run work in place: runtime/src/sched/{loop,join}.cpp, hot.hpp (depart, arrive,
+ * Stacks are adopted, and joins run work in place: runtime/src/sched/{runner,join}.cpp, runner.hpp (depart, arrive,
  * commit_park), worker.hpp, runtime/internal/ramie/runtime/join.hpp; design §4.
  *
  * Shown
@@ -37,10 +37,10 @@
  * mutant: commit_first        -DSCENARIO=1 -DWORKERS=2: the park is committed before the switch
  * mutant: spare_first         -DSCENARIO=1 -DWORKERS=2: a loop gives its stack away before it has left it
  * mutant: park_frees_stack    -DSCENARIO=1 -DWORKERS=2: the stack of a fiber that parks is spare
- * mutant: old_worker          -DSCENARIO=1 -DWORKERS=2: the loop below does not ask anew which worker it serves
+ * mutant: old_worker          -DSCENARIO=1 -DWORKERS=2: the loop below does not look up anew which worker it runs on
  * mutant: any_scope           -DSCENARIO=2 -DWORKERS=2 -DTIMER=0: a join runs work in place whatever scope is open (J2)
  * mutant: get_in_place        -DSCENARIO=3 -DWORKERS=2 -DTIMER=1: get() calls its task in place (J4)
- * mutant: stranger_in_place   -DSCENARIO=4 -DWORKERS=2: a join calls what is no descendant (J6)
+ * mutant: stranger_in_place   -DSCENARIO=4 -DWORKERS=2: a join calls a fiber that is not a descendant (J6)
  * mutant: started_in_place    -DSCENARIO=1 -DWORKERS=2: a join calls a fiber that has a stack already (J5)
  * mutant: published_covered   -DSCENARIO=1 -DWORKERS=2 -DCANCEL: a joiner can be woken while a child runs above it
  * mutant: join_leaves_early   -DSCENARIO=4 -DWORKERS=2 -DCANCEL: a cancelled join returns while fibers live (J3)

@@ -15,7 +15,7 @@
  *   an atomic block   a critical section under the channel's lock. Attempts before publish (send_slowly, try_send, the
  *                     quick paths) are the same section without the list, and what looks without the lock (may_send,
  *                     may_recv) only decides whether to make one: nothing new, so here everybody publishes at once.
- *   tells             will_tell, after the lock: one step a partner.
+ *   tells             wake_batch, after the lock: one step a partner.
  *   sends, receives   send_slowly, recv_slowly, *_until: attempt, publish, wait, unpublish
  *   closes            close, in its two critical sections; the block for the elements may not be had (ALLOC_FAILS)
  *   disturber         timers and cancellations: wakes for nothing. The fiber tries again, or gives up.
@@ -31,13 +31,13 @@
  * mutant: skip_receivers     -DSENDERS=0 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=0: close forgets receivers that wait
  * mutant: publish_blindly    -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=0: publish does not look at closed
  * mutant: admits_unlocked    -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=1 -DCLOSERS=1 -DDISTURB=0: a send looks at closed before it takes the lock
- * mutant: close_unclaimed    -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=1: close wakes who is listed without a claim
+ * mutant: close_unclaimed    -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=1: close wakes listed waiters without a claim
  * mutant: buffer_first       -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=1 -DCLOSERS=0 -DDISTURB=0: a send takes the buffer although a receiver waits
  * mutant: no_refill          -DSENDERS=2 -DEACH=1 -DRECEIVERS=1 -DCAP=1 -DCLOSERS=1 -DDISTURB=0: waiting senders do not move up
  * mutant: closed_first       -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=1 -DCLOSERS=1 -DDISTURB=0: a receive looks at closed before the buffer
  * mutant: behind_first       -DSENDERS=1 -DEACH=2 -DRECEIVERS=1 -DCAP=1 -DCLOSERS=1 -DDISTURB=0: what was put behind the buffer is received before it
  * mutant: closes_twice       -DSENDERS=1 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=2 -DDISTURB=0: a second close does it all again
- * mutant: shelter_drops      -DSENDERS=2 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=1: a sender who did not fit behind the buffer is told true
+ * mutant: shelter_drops      -DSENDERS=2 -DEACH=1 -DRECEIVERS=1 -DCAP=0 -DCLOSERS=1 -DDISTURB=1: a send whose element did not fit behind the buffer returns true
  */
 #define FIBERS (SENDERS + RECEIVERS)
 #define ELEMENTS (SENDERS * EACH)

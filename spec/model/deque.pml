@@ -179,7 +179,7 @@ proctype worker(byte me; byte pushes; byte tries; byte v) {
 #ifndef MUTANT_two_copiers
        if :: s != r -> n = 0 :: else fi;
 #endif
-       i = CAP - dist(q[me].tail, q[me].steal);                           /* into.room() */
+       i = CAP - dist(q[me].tail, q[me].steal);                           /* into.free_slots() */
 #ifndef MUTANT_no_room_check
        if :: n > i + 1 -> n = i + 1 :: else fi;
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSL-1.0
  *
- * Who sleeps, who searches, who must be woken: runtime/src/sched/idle_set.hpp, and sleep, found_work, worker_next
- * (next.cpp), signal (scheduler.hpp), wake_somebody and rouse (roster.cpp).
+ * Who sleeps, who searches, who must be woken: runtime/src/sched/idle_set.hpp, and sleep, found_work, next
+ * (idle.cpp), signal, wake_one and wake_claimed (worker_pool.hpp, worker_pool.cpp).
  *
  * Shown
  *   I1  Nobody is counted in or out twice: no count goes below zero, and at the end each worker is counted once.
@@ -35,10 +35,10 @@
  * mutant: no_last_searcher   -DNW=2 -DNP=2 -DSPAWNS=1 -DHOLD=1: the last searcher does not look again
  * mutant: bit_first          -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: a sleeper sets its bit before it counts itself in
  * mutant: claim_not_counted  -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: a claimed worker is not counted as searching
- * mutant: no_self_count      -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: who is woken without a claim does not count itself out
- * mutant: no_signal_for_rest -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1: who takes a batch tells nobody of the rest
- * mutant: failed_start_unseen  -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=1 -DFULL: a claim given back is not looked after
- * mutant: second_failure_unseen  -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL: nor is one given back in the second pass
+ * mutant: no_self_count      -DNW=2 -DNP=1 -DSPAWNS=1 -DHOLD=0: a worker that is woken without a claim does not count itself out
+ * mutant: no_signal_for_rest -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=1: a worker that takes a batch wakes no other for the rest
+ * mutant: failed_start_unseen  -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=1 -DFULL: after a claim is given back the queues are not checked again
+ * mutant: second_failure_unseen  -DNW=2 -DNP=2 -DSPAWNS=0 -DHOLD=0 -DUNSTARTED=1 -DFAILS=2 -DFULL: the same in the second pass
  */
 #ifndef UNSTARTED
 #define UNSTARTED 0                    /* how many of the workers, from the last, have no thread yet */
@@ -130,7 +130,7 @@ inline announce(sleeper, was_searching) {
 
 /* The last pass claims only workers that have a thread: such a claim is never given back, so nobody relies on it in
  * vain. (The code claims any worker in its second pass and looks no more: mutant second_failure_unseen.) */
-inline wake_somebody() {
+inline wake_one() {
   pass = 0;
   do
   :: gave_back = false;
@@ -161,7 +161,7 @@ inline wake_somebody() {
 inline signal() {
   light();
   d_step { found = (searching == 0 && parked > 0) };
-  if :: found -> wake_somebody() :: else fi
+  if :: found -> wake_one() :: else fi
 }
 
 inline publish_and_signal(n) {
@@ -245,7 +245,7 @@ next:
            if :: n == NW - 1 -> skip :: else -> heavy() fi;             /* the RMW above was a full fence */
 #endif
            look_at_all();
-           if :: found -> wake_somebody() :: else fi
+           if :: found -> wake_one() :: else fi
         :: else
         fi;
 #endif

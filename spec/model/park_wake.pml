@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSL-1.0
  *
  * Park and wake: runtime/src/task/state.hpp, wait/wait.cpp, wait/wake.cpp, cancel/scope.cpp, and commit_park in
- * sched/hot.hpp. One frame, which is recycled for LIVES fibers one after another; each waits ROUNDS times.
+ * sched/runner.hpp. One frame, which is recycled for LIVES fibers one after another; each waits ROUNDS times.
  *
  * Shown
  *   P1  One enqueue per transition to RUNNABLE, by whoever made it; never queued twice (enqueue). F2, F4.
@@ -16,11 +16,11 @@
  * Steps, and what they stand for
  *   waits        wait_as_fiber, enter_parking, park_fiber     commits   scheduler::commit_park, fiber_word::commit_park
  *   waker        fiber_wake, fiber_word::wake                 partner   claim_first, claim, complete (any waitable)
- *   timer, arm   timekeeper, alarm                            canceller cancel_once, sweep, wake_for_cancel
+ *   timer, arm   timekeeper, wait_timer                       canceller cancel_once, sweep, wake_for_cancel
  *   ends         conclude, finish; the next spawn's prepare   stale     a waker kept longer than its wait
  * A CAS loop is one step that acts on the word it finds. The ticket in the word has 2 bits; the frame's does not wrap.
  *
- * Left out: memory orders (the explorer has them), the reference count, plain threads (they commit on their own stack,
+ * Left out: memory orders (the explorer has them), plain threads (they commit on their own stack,
  * which nobody else resumes), which queue an entry is in, scopes other than the fiber's own.
  *
  * run: a partner, three workers          -DWORKERS=3 -DLIVES=1 -DROUNDS=2 -DSENDS=2 -DSTALE=2
@@ -30,7 +30,7 @@
  * run: partner, timer and canceller      -DWORKERS=2 -DLIVES=1 -DROUNDS=2 -DSENDS=1 -DSTALE=0 -DTIMER -DCANCELS=1
  * run: no cycle without progress         -DLIVE -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=1 -DSTALE=0 -DTIMER -DCANCELS=1 -DSHIELDED
  *
- * mutant: separate_pending   -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER: the seed's wake_pending, a byte beside the state
+ * mutant: separate_pending   -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER: wake_pending in a byte beside the state
  * mutant: no_ticket          -DWORKERS=1 -DLIVES=1 -DROUNDS=2 -DSENDS=2 -DSTALE=1: wakes compare no ticket
  * mutant: ticket_outside     -DWORKERS=1 -DLIVES=1 -DROUNDS=2 -DSENDS=2 -DSTALE=1: the ticket is compared, then the state is changed
  * mutant: no_full_ticket     -DWORKERS=1 -DLIVES=2 -DROUNDS=3 -DSENDS=0 -DSTALE=1 -DTIMER: only the low bits are compared
@@ -41,11 +41,11 @@
  * mutant: two_claims         -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=1 -DSTALE=0 -DTIMER: a PARKING fiber can be claimed twice
  * mutant: complete_first     -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=1 -DSTALE=0: the partner is let run before its element has moved
  * mutant: claim_unlocked     -DWORKERS=1 -DLIVES=1 -DROUNDS=5 -DSENDS=1 -DSTALE=0 -DTIMER: the node is found under the lock, claimed without it
- * mutant: no_unpublish       -DWORKERS=1 -DLIVES=1 -DROUNDS=2 -DSENDS=1 -DSTALE=0 -DTIMER: who is woken for nothing stays listed
+ * mutant: no_unpublish       -DWORKERS=1 -DLIVES=1 -DROUNDS=2 -DSENDS=1 -DSTALE=0 -DTIMER: a fiber that is woken spuriously stays listed
  * mutant: no_epoch_check     -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the committer does not look at the epoch
  * mutant: epoch_read_late    -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the fiber looks at its scopes, then reads the epoch
  * mutant: sweep_first        -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DCANCELS=1: the canceller sweeps, then moves the epoch
- * mutant: epoch_read_once    -DLIVE -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER -DCANCELS=1 -DSHIELDED: who is woken for nothing does not read the epoch again, and is woken for ever
+ * mutant: epoch_read_once    -DLIVE -DWORKERS=1 -DLIVES=1 -DROUNDS=1 -DSENDS=0 -DSTALE=0 -DTIMER -DCANCELS=1 -DSHIELDED: a fiber that is woken spuriously does not read the epoch again, and is woken for ever
  */
 #ifndef CANCELS
 #define CANCELS 0                       /* fibers 1 … CANCELS are cancelled */
@@ -63,16 +63,16 @@ mtype = { RUNNABLE, RUNNING, PARKING, PARKED, WAKING, DONE };
 mtype state = RUNNABLE;
 byte low_ticket;
 bool notified, claimed;
-bool pending;                           /* of the seed, not ours */
+bool pending;                           /* only of the mutant separate_pending */
 byte ticket;                            /* the frame's, in full */
 
 /* the node, on the fiber's stack; listed: under the waitable's lock */
 bool listed, outcome;
 byte node_ticket;
 
-/* the alarm: there, with somebody to wake, and rung. Under the timekeeper's mutex. */
-bool alarm_set, alarm_armed, rang;
-byte alarm_ticket, alarm_wait;
+/* the timer: there, with somebody to wake, and fired. Under the timekeeper's mutex. */
+bool timer_set, timer_armed, fired;
+byte timer_ticket, timer_wait;
 
 bool lock, scope_lock;
 byte in_store, sent, received;          /* elements */
@@ -203,7 +203,7 @@ next_wait:
 #ifdef MUTANT_epoch_read_once
   accounted = epoch;
 #endif
-  atomic { alarm_set = true; alarm_armed = false; rang = false };
+  atomic { timer_set = true; timer_armed = false; fired = false };
 again:
 #ifdef MUTANT_epoch_read_late
   if :: must_end -> goto ends :: else fi;
@@ -231,7 +231,7 @@ again:
   :: else -> listed = true; lock = false
   fi;
 #ifdef TIMER
-  d_step { alarm_ticket = ticket; alarm_wait = wait; alarm_armed = true; current = rang };  /* arm */
+  d_step { timer_ticket = ticket; timer_wait = wait; timer_armed = true; current = fired };  /* arm */
   if :: current -> waker(ticket, wait) :: else fi;
 #endif
 #ifndef MUTANT_separate_pending
@@ -255,18 +255,18 @@ woken:
 #ifndef MUTANT_no_unpublish
   acquire(lock); listed = false; lock = false;
 #endif
-  if :: rang -> goto served :: else -> goto again fi;                     /* too late, or for nothing */
+  if :: fired -> goto served :: else -> goto again fi;                     /* too late, or for nothing */
 
 served:
 progress_served:
   assert(!listed);                                                        /* P3: user code */
-  d_step { alarm_set = false; alarm_armed = false; rounds-- };            /* ~alarm */
+  d_step { timer_set = false; timer_armed = false; rounds-- };            /* ~wait_timer */
   if :: rounds > 0 -> goto next_wait :: else fi;
 
 ends:
 progress_ends:
   assert(!listed);
-  d_step { alarm_set = false; alarm_armed = false };
+  d_step { timer_set = false; timer_armed = false };
   acquire(scope_lock); linked = false; scope_lock = false;
   d_step { state = DONE; on_stack-- };
   if
@@ -358,7 +358,7 @@ proctype timer() {
   byte t, w;
   bool must, current;
   do
-  :: atomic { alarm_set && !rang -> rang = true; if :: alarm_armed -> t = alarm_ticket; w = alarm_wait :: else fi };
+  :: atomic { timer_set && !fired -> fired = true; if :: timer_armed -> t = timer_ticket; w = timer_wait :: else fi };
      if :: w != 0 -> waker(t, w) :: else fi;
      d_step { t = 0; w = 0 }
   :: over -> break

@@ -106,11 +106,13 @@ def resident(pid):
 
 
 def sockets_and_files(pid):
-    """Descriptors of a process, without those that its workers wait with."""
+    """Descriptors of a process, without those that its workers wait with, and the one that each of them opens on a busy
+    machine to see whether it has a processor."""
     count = 0
     for fd in os.listdir(f"/proc/{pid}/fd"):
         try:
-            count += not os.readlink(f"/proc/{pid}/fd/{fd}").startswith(("anon_inode:", "pipe:"))
+            what = os.readlink(f"/proc/{pid}/fd/{fd}")
+            count += not (what.startswith(("anon_inode:", "pipe:")) or what.endswith("/schedstat"))
         except FileNotFoundError:
             pass  # closed meanwhile
     return count

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Drives the smaller examples: programs.py FOLDER-OF-PROGRAMS [--io MECHANISM]."""
+"""Drives the smaller examples: programs.py FOLDER-OF-PROGRAMS [--io MECHANISM] [--under CIRCUMSTANCES].
+
+The circumstances are only told in the report: the environment makes them, as for the programs of tests/examples/meson.build.
+"""
 import argparse
 import os
 import random
@@ -147,9 +150,10 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("folder")
     arguments.add_argument("--io", default="")
+    arguments.add_argument("--under", default="")
     a = arguments.parse_args()
     environment = dict(os.environ, **({"RAMIE_IO_BACKEND": a.io} if a.io else {}))
-    c = Checks("examples" + (f" {a.io}" if a.io else ""))
+    c = Checks(" ".join(filter(None, ["examples", a.io, f"({a.under})" if a.under else ""])))
     for test in (test_echo, test_chat, test_grep, test_pipeline, test_fetcher):
         test(c, a.folder, environment)
     c.done()

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <core.hpp>
+#include "channel/src/core.hpp"
+
+#include <cstdlib>
+
 #include <explore/memory.hpp>
 
 #include "fibers.hpp"
@@ -7,9 +10,9 @@
 
 // What the core asks of the runtime. Everybody is a plain thread here, so that the lock is a spin lock; the granted
 // lock has a scenario of its own.
-constinit thread_local ramie::detail::worker_desk* ramie_this_desk = nullptr;
+constinit thread_local ramie::runtime_internal::worker_local* ramie_this_worker_local = nullptr;
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 bool claim(waiter& node) noexcept {
   return node.who->word.claim(static_cast<std::uint16_t>(node.ticket)) == claim_result::won;
@@ -17,11 +20,18 @@ bool claim(waiter& node) noexcept {
 void complete(fiber& who) noexcept {
   if (who.word.complete() == complete_result::must_enqueue) who.enqueue();
 }
-worker_desk& step_aside(worker_desk& desk) noexcept {
-  return desk;
+worker_local& yield_at_budget_end(worker_local& local) noexcept {
+  return local;
+}
+// Scenarios publish and unpublish by themselves (fibers.hpp).
+wait_result fiber_wait_fresh_first(waitable&, waiter&, const wait_reason&) {
+  std::abort();
+}
+wait_result fiber_wait_until(waitable&, waiter&, const wait_reason&, std::chrono::steady_clock::time_point) {
+  std::abort();
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 void check_cancelled() {}
@@ -31,9 +41,11 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using namespace ramie::channel_internal;
+using ramie::channel_status;
 using ramie::platform::biased_lock;
-using ramie::platform::lock_party;
+using ramie::platform::lock_user;
 
 // Two workers and a stranger take a lock again and again: granted, asked for, revoked, granted to the other.
 class lock_scenario final : public scenario {
@@ -45,7 +57,7 @@ class lock_scenario final : public scenario {
   void check() override { require(counted_ == first_ + second_ + 1, "somebody did not get in"); }
 
  private:
-  void use(const lock_party* me, int times) {
+  void use(const lock_user* me, int times) {
     for (int i = 0; i < times; ++i) {
       biased_lock::guard hold(lock_, me);
       require(!taken_, "two are inside");
@@ -57,7 +69,7 @@ class lock_scenario final : public scenario {
   }
   const int first_, second_;
   ramie::platform::lock_family family_;
-  lock_party parties_[2] = {{&family_, 0}, {&family_, 1}};
+  lock_user parties_[2] = {{&family_, 0}, {&family_, 1}};
   biased_lock lock_;
   plain<bool> taken_{false};
   plain<int> counted_{0};
@@ -80,9 +92,9 @@ class channel_scenario final : public scenario {
   };
   explicit channel_scenario(plan p) : plan_(p), core_(ints, slots_, static_cast<std::size_t>(p.capacity)) {
     for (int i = 0; i < p.filled; ++i) {
-      will_tell nobody;
+      wake_batch nobody;
       element value(100 + i);
-      require(core_.try_send(&value, nobody) == meeting::done, "the buffer has no room");
+      require(core_.try_send(&value, nobody) == channel_status::ok, "the buffer has no room");
     }
   }
   std::vector<std::function<void()>> threads() override {
@@ -109,18 +121,17 @@ class channel_scenario final : public scenario {
       if (got_[i] >= 0) count(got_[i]);
     }
     for (element value(0);;) {
-      will_tell nobody;
-      const meeting how = core_.try_recv(&value, nobody);
-      if (how != meeting::done) {
-        require((how == meeting::closed) == plan_.closed, "open after a close");
+      wake_batch nobody;
+      const channel_status how = core_.try_recv(&value, nobody);
+      if (how != channel_status::ok) {
+        require((how == channel_status::closed) == plan_.closed, "open after a close");
         break;
       }
       count(value.get());
     }
     require(filled == plan_.filled, "an element of the buffer is lost");
     for (int i = 0; i < plan_.senders; ++i) {
-      require(sent_[i] != meeting::none, "a send has no outcome");
-      require(came[i] == (sent_[i] == meeting::done ? 1 : 0), "an element is lost, doubled, or came unsent");
+      require(came[i] == (sent_[i] == channel_status::ok ? 1 : 0), "an element is lost, doubled, or came unsent");
     }
   }
 
@@ -129,21 +140,22 @@ class channel_scenario final : public scenario {
     element value(i);
     channel_waiter node(&value, true);
     sender_[i].wait(core_, node);
+    require(node.outcome != 0, "a send has no outcome");
     sent_[i] = node.how();
   }
   void receive(int i) {
     element value(-1);
     channel_waiter node(&value, false);
     receiver_[i].wait(core_, node);
-    require(node.how() != meeting::none, "a receive has no outcome");
-    got_[i] = node.how() == meeting::done ? value.get() : -1;
+    require(node.outcome != 0, "a receive has no outcome");
+    got_[i] = node.how() == channel_status::ok ? value.get() : -1;
   }
 
   const plan plan_;
   alignas(element) std::byte slots_[4 * sizeof(element)] = {};
   channel_core core_;
   fiber sender_[2], receiver_[2];
-  meeting sent_[2] = {};
+  channel_status sent_[2] = {};
   int got_[2] = {-1, -1};
 };
 

@@ -8,15 +8,14 @@
 #include <explore/model_atomic.hpp>
 
 #include <ramie/runtime/wait.hpp>
-#include <task/state.hpp>
+#include "runtime/src/task/state.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class fiber {
  public:
   fiber() {
-    word.initialise(0);
-    word.init_to_runnable();
+    word.init_to_runnable(0);
     word.runnable_to_running();
   }
 
@@ -54,4 +53,4 @@ class fiber {
   std::uint16_t ticket_ = 0;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -70,6 +70,41 @@ void handle_dropped_as_its_task_ends() {
   require(alive == 0, "a result was not destroyed");
 }
 
+// A plain thread cancels a task, and lets go of it, just as it ends; the next task has its block and its frame, and is not
+// hit.
+void task_cancelled_as_it_ends() {
+  ramie::nursery n;
+  auto a = n.spawn([] { return 1; });
+  ramie::platform::thread outside([&a] {
+    (void)a.cancel();
+    a.reset();
+  });
+  ramie::yield();
+  bool ended = false;
+  auto b = n.spawn([&ended] {
+    ramie::yield();
+    ended = true;
+  });
+  b.wait();
+  require(ended, "a task was cancelled in another's place");
+  outside.join();
+  n.join();
+}
+
+// A task is cancelled from outside while it parks: it ends, and its sibling does not.
+void task_cancelled_as_it_parks() {
+  ramie::channel<int> never(0), news(1);
+  ramie::nursery n;
+  auto a = n.spawn([&never] { (void)never.recv(); });
+  auto b = n.spawn([&news] { return *news.recv(); });
+  ramie::platform::thread outside([&a] { require(a.cancel(), "a cancellation came too late for a task that waits"); });
+  a.wait();
+  (void)news.send(2);
+  require(b.get() == 2, "a sibling was cancelled");
+  outside.join();
+  n.join();
+}
+
 // The end of a task is told to those who waited for it. A select has, and has gone on by another case; the task is let
 // go of, and the next one has its block: whoever waits for that is not told too early.
 void block_used_again_while_its_end_is_told() {
@@ -77,7 +112,7 @@ void block_used_again_while_its_end_is_told() {
   ramie::nursery n;
   for (int round = 0; round < 20; ++round) {
     auto a = n.spawn([&news] { (void)news.send(1); });
-    ramie::select(ramie::on_join(a, [] {}), ramie::on_recv(news, [](std::optional<int>) {}));
+    ramie::select(ramie::on_ready(a, [] {}), ramie::on_recv(news, [](std::optional<int>) {}));
     while (!a.done()) ramie::yield();
     a.reset();
     bool ended = false;

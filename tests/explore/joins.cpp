@@ -10,7 +10,7 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 template <class T>
 using shared = model_atomic<T>;
 

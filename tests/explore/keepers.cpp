@@ -19,7 +19,7 @@
 #include <ramie/runtime/constants.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/wait.hpp>
-#include <time/timekeeper.hpp>
+#include "runtime/src/time/timekeeper.hpp"
 
 #include "scenarios.hpp"
 
@@ -27,7 +27,7 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using namespace std::chrono_literals;
 using ramie::platform::time_point;
 
@@ -121,7 +121,7 @@ void sleepers_in_time() {
   const auto sleep = [](std::chrono::nanoseconds length) {
     const auto due = model_time() + length;
     ramie::sleep_until(due);
-    require_in_time(due, keeper_patience);
+    require_in_time(due, keeper_grace);
   };
   ramie::nursery n;
   n.spawn([sleep] {
@@ -142,13 +142,13 @@ void sleeper_of_a_retired_worker() {
     begun.raise();
     const auto due = model_time() + 60ms;
     ramie::sleep_until(due);
-    require_in_time(due, keeper_patience);
+    require_in_time(due, keeper_grace);
   });
   begun.spin();
   n.join();
 }
 
-// The only worker is held until a sleeper has woken: the keeper makes it runnable, as late as its patience, and the
+// The only worker is held until a sleeper has woken: the keeper makes it runnable, as late as its grace, and the
 // monitor, which looks when something is queued, adds a worker for it. U8.
 void sleeper_behind_a_hog() {
   signal_flag woken;
@@ -156,7 +156,7 @@ void sleeper_behind_a_hog() {
   n.spawn([&woken] {
     const auto due = model_time() + 20ms;
     ramie::sleep_until(due);
-    require_in_time(due, 2 * keeper_patience);
+    require_in_time(due, 2 * keeper_grace);
     woken.raise();
   });
   ramie::yield();
@@ -183,17 +183,17 @@ void sleeper_beside_the_busy() {
   n.join();
 }
 
-// The worker on duty finds that a scope's time has come, and leaves the rest to the keeper, which has to be told. U8.
+// The timer sleeper finds that a scope's time has come, and leaves the rest to the keeper, which has to be told. U8.
 void timeouts_in_time() {
   for (const auto length : {std::chrono::nanoseconds(15ms), std::chrono::nanoseconds(3ms)}) {
     const auto due = model_time() + length;
     require(!ramie::with_timeout(length, [] { ramie::sleep_for(1h); }), "a timeout that did not come");
-    require_in_time(due, keeper_patience / 2);
+    require_in_time(due, keeper_grace / 2);
   }
 }
 
 // Two deadlines of plain threads, the later of which the keeper may know first: it sleeps until the earlier one,
-// however little earlier that is. With these it has no patience. U8.
+// however little earlier that is. These have no grace. U8.
 class keeper_falls_asleep final : public scenario {
  public:
   keeper_falls_asleep(std::chrono::nanoseconds later, std::chrono::nanoseconds earlier)
@@ -219,7 +219,7 @@ class keeper_falls_asleep final : public scenario {
     timekeeper& keeper;
     wake_up entry;
     timer(timekeeper& k, time_point when) : keeper(k), entry(when) {}
-    bool try_complete(waiter&) override { return entry.rang.load(std::memory_order_acquire); }
+    bool try_complete(waiter&) override { return entry.fired.load(std::memory_order_acquire); }
     bool publish(waiter& node) override {
       keeper.set(entry, waker(node), keeper.now());
       return true;
@@ -232,7 +232,7 @@ class keeper_falls_asleep final : public scenario {
     timer t(*keeper_, when);
     waiter node;
     (void)fiber_wait(t, node, for_its_time);
-    require_in_time(when, keeper_patience / 4);
+    require_in_time(when, keeper_grace / 4);
   }
 
   const time_point later_, earlier_;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
-// Oneshots: a receiver that leaves while it is told.
-#include <oneshot_core.hpp>
+// Oneshots: a receiver that leaves while the sender wakes it.
+#include "channel/src/oneshot_core.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void waker::wake() const noexcept {
   who_->wake_by_accident(static_cast<std::uint16_t>(ticket_));
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using namespace ramie::channel_internal;
 
 // The receiver is woken by a value or by the other end that goes, by a cancellation, or by both at once. When its wait
 // is over, its fiber is gone, while whoever has settled the oneshot may still be about to wake it.

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // One direction of a duplex: bytes that are handed over, back-pressure, and an end that leaves nobody waiting.
+#include <cerrno>
 #include <cstddef>
 #include <limits>
 
-#include <stream/byte_pipe.hpp>
+#include "io/src/stream/byte_pipe.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
@@ -12,7 +13,8 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using namespace ramie::io_internal;
 
 enum class mood : std::uint8_t {
   calm,
@@ -43,9 +45,9 @@ class pipe_scenario final : public scenario {
 
   // As duplex_call does it. What was refused is made anew.
   template <class Waitable, class Call>
-  std::ptrdiff_t carry_out(Waitable on, Call& call, fiber& self) {
+  std::ptrdiff_t perform(Waitable on, Call& call, fiber& self) {
     while (call.result == under_way) self.wait(on, call);
-    complete_all(call.to_wake);
+    call.wakes.complete_all();
     return call.result;
   }
   void write(int who, int bytes) {
@@ -53,7 +55,7 @@ class pipe_scenario final : public scenario {
     for (int i = 0; i < bytes; ++i) {
       pipe_write call({&mine, 1});
       call.result = under_way;
-      require(carry_out(byte_pipe::writing(pipe_), call, self_[who]) == 1, "a byte was not taken");
+      require(perform(byte_pipe::writing(pipe_), call, self_[who]) == 1, "a byte was not taken");
     }
     if (written_.fetch_add(bytes) + bytes == bytes_) pipe_.end_writing(-EPIPE);
   }
@@ -67,7 +69,7 @@ class pipe_scenario final : public scenario {
       require(call.result == under_way, "cancelled, though it was served");
       return false;
     }
-    const std::ptrdiff_t n = carry_out(on, call, self_[who]);
+    const std::ptrdiff_t n = perform(on, call, self_[who]);
     require(n >= 0, "nobody closed it");
     for (std::ptrdiff_t i = 0; i < n; ++i) sum_[who] += std::to_integer<int>(into[i]);
     read_[who] += static_cast<int>(n);
@@ -93,7 +95,7 @@ class pipe_scenario final : public scenario {
 class pipe_closed final : public scenario {
  public:
   threads_of threads() override {
-    return {[this] { write(0); }, [this] { write(1); }, [this] { pipe_.end_reading(); }};
+    return {[this] { write(0); }, [this] { write(1); }, [this] { pipe_.end_reading(-EBADF); }};
   }
   void check() override { require(pipe_.size() == 0, "something is left in a closed pipe"); }
 
@@ -105,7 +107,7 @@ class pipe_closed final : public scenario {
       call.result = -1;
       byte_pipe::writing on(pipe_);
       while (call.result == -1) self_[who].wait(on, call);
-      complete_all(call.to_wake);
+      call.wakes.complete_all();
       n = call.result;
       require(n == -EPIPE || (n > 0 && ++taken_[who] <= 1), "more was taken than there is room for");
     }

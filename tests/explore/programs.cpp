@@ -15,15 +15,15 @@
 #include <ramie/timeout.hpp>
 
 #include <ramie/platform/thread.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 
 #include "scenarios.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 class proxy_fiber;
 extern constinit thread_local const void* helper_of;
 extern constinit thread_local proxy_fiber* thread_proxy;
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace explore {
 
@@ -313,9 +313,9 @@ entry on(const char* name, void (*body)(), unsigned workers, program::mood m = p
 
 list all_scenarios() {
   static const bool once = [] {
-    carry(reinterpret_cast<void**>(&ramie_this_desk));
-    carry(reinterpret_cast<void**>(&ramie::detail::thread_proxy));
-    carry(const_cast<void**>(&ramie::detail::helper_of));
+    carry(reinterpret_cast<void**>(&ramie_this_worker_local));
+    carry(reinterpret_cast<void**>(&ramie::runtime_internal::thread_proxy));
+    carry(const_cast<void**>(&ramie::runtime_internal::helper_of));
     return true;
   }();
   (void)once;
@@ -335,6 +335,8 @@ list all_scenarios() {
       on("oneshot_meets_drop", oneshot_meets_drop, 2),
       on("handle_dropped_as_its_nursery_ends", handle_dropped_as_its_nursery_ends, 1),
       on("handle_dropped_as_its_task_ends", handle_dropped_as_its_task_ends, 1),
+      on("task_cancelled_as_it_ends", task_cancelled_as_it_ends, 1),
+      on("task_cancelled_as_it_parks", task_cancelled_as_it_parks, 1),
       on("block_used_again_while_its_end_is_told", block_used_again_while_its_end_is_told, 2, program::mood::calm, 500),
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),

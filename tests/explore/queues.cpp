@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where runnable fibers wait: the ring, the LIFO slot, the injection queue.
 #include <explore/memory.hpp>
-#include <sched/deque.hpp>
-#include <sched/injection_queue.hpp>
-#include <sched/lifo_slot.hpp>
+#include "runtime/src/sched/deque.hpp"
+#include "runtime/src/sched/injection_queue.hpp"
+#include "runtime/src/sched/lifo_slot.hpp"
 
 #include "scenarios.hpp"
 
@@ -11,7 +11,7 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 
 struct item {
   plain<int> content{0};  // written before the item is queued, read by whoever gets it
@@ -222,7 +222,7 @@ class injection_room final : public scenario {
 
  private:
   void spawner() {
-    queue_.wait_for_room();
+    queue_.wait_for_capacity();
     require(queue_.size() < global_queue_soft_capacity, "no room after the wait");
     spawned_ = true;
   }

@@ -4,25 +4,25 @@
 #include <new>
 
 #include <explore/memory.hpp>
-#include <io/request.hpp>
-#include <io/sleeper.hpp>
+#include "runtime/src/io/request.hpp"
+#include "runtime/src/io/sleeper.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void fiber_wake(fiber& f, std::uint64_t ticket) noexcept {
   f.wake_by_accident(static_cast<std::uint16_t>(ticket));
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 
 // The kernel completes an operation, once; its request is gone as soon as its fiber goes on, while who completed it may
 // still be on its way. A fiber that is cancelled asks for the end, and waits for that all the same.

@@ -36,6 +36,8 @@ using list = std::vector<entry>;
 // Programs of other files, for programs.cpp.
 void handle_dropped_as_its_nursery_ends();
 void handle_dropped_as_its_task_ends();
+void task_cancelled_as_it_ends();
+void task_cancelled_as_it_parks();
 void block_used_again_while_its_end_is_told();
 
 }  // namespace explore

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// The lines of what fibers wait at for each other: condition_variable, event, latch, barrier.
+// The queues of what fibers wait at for each other: condition_variable, event, latch, barrier.
 #include <explore/memory.hpp>
-#include <sync/barrier_core.hpp>
-#include <sync/condition_core.hpp>
-#include <sync/event_core.hpp>
-#include <sync/latch_core.hpp>
+#include "sync/src/barrier_core.hpp"
+#include "sync/src/condition_core.hpp"
+#include "sync/src/event_core.hpp"
+#include "sync/src/latch_core.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
@@ -13,7 +13,8 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using namespace ramie::sync_internal;
 
 enum class mood : std::uint8_t {
   calm,
@@ -66,7 +67,7 @@ class condition_scenario final : public scenario {
     return !may_be_cancelled || node.was_notified();
   }
   void notify() {
-    if (condition_.is_waited_for()) condition_line::notify(condition_, all_);
+    if (condition_.is_waited_for()) condition_queue::notify(condition_, all_);
   }
 
   const int waiters_;
@@ -104,9 +105,9 @@ class event_scenario final : public scenario {
   void wait(int i) {
     if (!event_word::has_happened(event_)) {
       event_waitable on(event_);
-      line_waiter node;
+      queue_waiter node;
       if (mood_ == mood::cancelled && i == 0) {
-        if (!cancellation_.wait(self_[i], on, node)) return require(!node.passed, "cancelled, though it was let pass");
+        if (!cancellation_.wait(self_[i], on, node)) return require(!node.released, "cancelled, though it was released");
       } else {
         self_[i].wait(on, node);
       }
@@ -133,7 +134,7 @@ class event_looked_after final : public scenario {
               event_word::reset(event_);
               if (made_.load(std::memory_order_relaxed) == 1) return;
               event_waitable on(event_);
-              line_waiter node;
+              queue_waiter node;
               self_.wait(on, node);
             }};
   }
@@ -171,7 +172,7 @@ class latch_scenario final : public scenario {
   }
   void wait(int i) {
     latch_waitable on(latch_);
-    line_waiter node;
+    queue_waiter node;
     if (mood_ == mood::cancelled && i == 0) {
       if (!cancellation_.wait(self_[i], on, node)) return;
     } else {
@@ -197,7 +198,7 @@ class latch_gone final : public scenario {
             },
             [this] {
               latch_waitable on(*latch_);
-              line_waiter node;
+              queue_waiter node;
               self_.wait(on, node);
               latch_->~latch_core();
               made_ = made_ + 1;
@@ -222,7 +223,7 @@ class barrier_scenario final : public scenario {
     if (third_drops_) {
       all.push_back([this] {
         came_[0][2] = true;
-        require(barrier_line::arrive_and_drop(barrier_), "nobody is left");
+        require(barrier_parties::arrive_and_drop(barrier_), "nobody is left");
       });
     }
     if (mood_ == mood::disturbed) all.push_back([this] { self_[0].wake_by_accident(1); });

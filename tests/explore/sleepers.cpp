@@ -3,7 +3,7 @@
 #include <explore/memory.hpp>
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/futex_parker.hpp>
-#include <sched/idle_set.hpp>
+#include "runtime/src/sched/idle_set.hpp"
 
 #include "scenarios.hpp"
 
@@ -11,14 +11,14 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using ramie::platform::futex_parker;
 template <class T>
 using shared = model_atomic<T>;
 constexpr auto relaxed = std::memory_order_relaxed;
 
 // Two workers that look for two entries, sleep when there are none, and are woken by the producers. The queue itself
-// orders nothing but its entries: the rest is the handshake of idle_set.hpp, as next.cpp and schedule.cpp do it.
+// orders nothing but its entries: the rest is the handshake of idle_set.hpp, as idle.cpp and worker_pool.hpp do it.
 class nobody_sleeps_on_work final : public scenario {
  public:
   nobody_sleeps_on_work() {
@@ -29,7 +29,7 @@ class nobody_sleeps_on_work final : public scenario {
   }
   void check() override {
     require(consumed_.load() == 2, "an entry is left");
-    require(idle_.look().parked() + idle_.look().searching() <= 2, "counted twice");
+    require(idle_.load().parked() + idle_.load().searching() <= 2, "counted twice");
   }
 
  private:
@@ -61,7 +61,7 @@ class nobody_sleeps_on_work final : public scenario {
   void producer() {
     queued_.fetch_add(1, relaxed);
     ramie::platform::full_fence();
-    if (idle_.look().should_wake()) wake_one();
+    if (idle_.load().should_wake()) wake_one();
   }
   void wake_for_the_end() {
     ramie::platform::light_fence();
@@ -77,7 +77,7 @@ class nobody_sleeps_on_work final : public scenario {
   void wake_one() {
     const auto index = idle_.claim_parked();
     if (!index) return;
-    require(idle_.look().parked() <= 2 && idle_.look().searching() <= 2, "counted out before it was counted in");
+    require(idle_.load().parked() <= 2 && idle_.load().searching() <= 2, "counted out before it was counted in");
     parker_[*index].unpark();
   }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdlib>
 
+#include "tests/support/random.hpp"
+
 namespace explore {
 
 namespace {
@@ -98,22 +100,6 @@ class one_row final : public every_row {
   bool begin() override { return !started_ && every_row::begin(); }
 };
 
-// splitmix64
-class generator {
- public:
-  explicit generator(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    auto z = state_ += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  unsigned below(std::uint64_t bound) { return static_cast<unsigned>(next() % bound); }
-
- private:
-  std::uint64_t state_;
-};
-
 class by_seed : public decisions {
  public:
   explicit by_seed(const limits& within) : within_(within), seed_(within.seed), dice_(0) {}
@@ -122,7 +108,7 @@ class by_seed : public decisions {
     if (started_ && !within_.replay.empty()) return false;
     if (started_) ++seed_;
     started_ = true;
-    dice_ = generator(seed_);
+    dice_ = test::dice(seed_);
     return true;
   }
   unsigned which_value(unsigned values) override {
@@ -133,7 +119,7 @@ class by_seed : public decisions {
  protected:
   const limits within_;
   std::uint64_t seed_;
-  generator dice_;
+  test::dice dice_;
 
  private:
   bool started_ = false;

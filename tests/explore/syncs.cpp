@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// The words and lines of locks and signals: mutex, shared_mutex, semaphore, notify, once.
+// The words and queues of locks and signals: mutex, shared_mutex, semaphore, notify, once; and as cases of a select.
 #include <explore/memory.hpp>
-#include <sync/mutex_core.hpp>
-#include <sync/notify_core.hpp>
-#include <sync/once_core.hpp>
-#include <sync/semaphore_core.hpp>
-#include <sync/shared_mutex_core.hpp>
+#include "sync/src/mutex_core.hpp"
+#include "sync/src/notify_core.hpp"
+#include "sync/src/once_core.hpp"
+#include "sync/src/semaphore_core.hpp"
+#include "sync/src/shared_mutex_core.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
@@ -14,7 +14,8 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using namespace ramie::sync_internal;
 
 // Fibers that lock and unlock; one may be woken by accident while it waits, one may give up after a wake.
 class mutex_scenario final : public scenario {
@@ -65,12 +66,7 @@ class handover_scenario final : public scenario {
     mutex_waiter node;
     node.losses = losses;
     self_[i].wait(on, node);
-    while (node.outcome == static_cast<std::uint32_t>(mutex_turn::try_again)) {
-      node.outcome = 0;
-      node.woken = true;
-      if (mutex_word::try_lock(mutex_, node)) break;
-      self_[i].wait(on, node);
-    }
+    while (node.outcome != 0 && !mutex_word::take_turn(mutex_, node)) self_[i].wait(on, node);
     counted_ = counted_ + 1;
     mutex_word::unlock(mutex_);
   }
@@ -184,7 +180,7 @@ class notify_scenario final : public scenario {
   void wait(int i) {
     if (!notify_word::try_take(notify_)) {
       notify_waitable on(notify_);
-      line_waiter node;
+      queue_waiter node;
       self_[i].wait(on, node);
     }
     if (ones_ == 1) (void)made_.get();
@@ -224,13 +220,142 @@ class once_scenario final : public scenario {
     once_wait on(once_);
     once_waiter node;
     self_[i].wait(on, node);
-    return node.ours || node.outcome == static_cast<std::uint32_t>(once_turn::ours);
+    return once_word::is_ours(node);
   }
   const int fibers_, failures_;
   const bool disturbed_;
   once_core once_;
   fiber self_[3];
   plain<int> tries_{0}, made_{0};
+};
+
+// A fiber that waits at two objects at once, as `selection` of channel/src/select.cpp does with its sources.
+class two_cases final : public waitable {
+ public:
+  two_cases(waitable& first, waiter& first_node, waitable& second, waiter& second_node)
+      : on_{&first, &second}, node_{&first_node, &second_node} {}
+  // 0 or 1.
+  [[nodiscard]] int won() const noexcept { return won_; }
+
+  bool try_complete(waiter&) override {
+    for (const bool served : {true, false}) {
+      for (int i = 0; i < 2; ++i) {
+        if (served && node_[i]->outcome == 0) continue;
+        if (!on_[i]->try_complete(*node_[i])) continue;
+        won_ = i;
+        return true;
+      }
+    }
+    return false;
+  }
+  bool publish(waiter& main) override {
+    for (int i = 0; i < 2; ++i) {
+      node_[i]->who = main.who;
+      node_[i]->ticket = main.ticket;
+      node_[i]->outcome = 0;
+      if (on_[i]->publish(*node_[i])) continue;
+      if (claim(main)) complete(*main.who);
+      break;
+    }
+    return true;
+  }
+  void unpublish(waiter&) noexcept override {
+    for (int i = 0; i < 2; ++i) on_[i]->unpublish(*node_[i]);
+  }
+
+ private:
+  waitable* const on_[2];
+  waiter* const node_[2];
+  int won_ = -1;
+};
+
+struct mutex_case : mutex_word {
+  [[nodiscard]] static bool try_complete(mutex_core& m, mutex_waiter& me) noexcept { return take_turn(m, me); }
+};
+
+// A fiber wants a lock or a permit, whichever comes first; another wants the lock alone. The lock is held at first, and
+// `patient`: is handed over instead of only being announced. Nobody waits for ever, and what the select did not win is
+// still there.
+class select_lock_scenario final : public scenario {
+ public:
+  explicit select_lock_scenario(bool patient) : patient_(patient) { (void)mutex_word::try_lock(mutex_); }
+  threads_of threads() override {
+    return {[this] { choose(); }, [this] { use(self_[1]); }, [this] { mutex_word::unlock(mutex_); },
+            [this] { require(semaphore_word::release(semaphore_, 1), "too many"); }};
+  }
+  void check() override {
+    require(counted_ == (won_ == 0 ? 2 : 1), "somebody did not get the lock");
+    require(mutex_.word.load() == 0 && mutex_.waiters.first == nullptr, "the lock is not free");
+    require(semaphore_.word.load() == (won_ == 0 ? 2 : 0) && semaphore_.waiters.first == nullptr, "a permit is lost");
+  }
+
+ private:
+  void choose() {
+    case_of<mutex_case> locks(mutex_);
+    case_of<semaphore_word> acquires(semaphore_);
+    mutex_waiter to_lock;
+    if (patient_) to_lock.losses = mutex_word::patience;
+    semaphore_waiter to_acquire(1);
+    two_cases cases(locks, to_lock, acquires, to_acquire);
+    waiter main;
+    self_[0].wait(cases, main);
+    won_ = cases.won();
+    if (won_ == 0) unlock_counting();
+  }
+  void use(fiber& self) {
+    lock(mutex_, self);
+    unlock_counting();
+  }
+  void unlock_counting() {
+    counted_ = counted_ + 1;
+    mutex_word::unlock(mutex_);
+  }
+  const bool patient_;
+  mutex_core mutex_;
+  semaphore_core semaphore_{0, {}};
+  fiber self_[2];
+  int won_ = -1;
+  plain<int> counted_{0};
+};
+
+// A fiber wants a notification or to share a lock; another waits for the notification alone, and if the select has
+// taken it is notified by that.
+class select_notify_scenario final : public scenario {
+ public:
+  select_notify_scenario() { (void)shared_mutex_word::try_lock(mutex_, lock_kind::alone); }
+  threads_of threads() override {
+    return {[this] { choose(); }, [this] { wait_alone(); }, [this] { notify_word::one(notify_); },
+            [this] { shared_mutex_word::unlock(mutex_, lock_kind::alone); }};
+  }
+  void check() override {
+    require(notify_.word.load() == 0 && notify_.waiters.first == nullptr, "a notification is lost or doubled");
+    require(mutex_.word.load() == 0 && mutex_.waiters.first == nullptr, "the lock is not free");
+  }
+
+ private:
+  void choose() {
+    case_of<notify_word> is_notified(notify_);
+    case_of<shared_mutex_word> shares(mutex_);
+    queue_waiter to_notify;
+    shared_mutex_waiter to_share(lock_kind::shared);
+    two_cases cases(is_notified, to_notify, shares, to_share);
+    waiter main;
+    self_[0].wait(cases, main);
+    if (cases.won() == 0) {
+      notify_word::one(notify_);
+    } else {
+      shared_mutex_word::unlock(mutex_, lock_kind::shared);
+    }
+  }
+  void wait_alone() {
+    if (notify_word::try_take(notify_)) return;
+    notify_waitable on(notify_);
+    queue_waiter node;
+    self_[1].wait(on, node);
+  }
+  notify_core notify_;
+  shared_mutex_core mutex_;
+  fiber self_[2];
 };
 
 }  // namespace
@@ -255,6 +380,9 @@ list sync_scenarios() {
       {"once_deserted", with<once_scenario>(3, 1, true), 2, 2, 1},
       {"once_three", with<once_scenario>(3, 0, false), 3, 2, 1},
       {"once_disturbed", with<once_scenario>(2, 1, true), 3, 2, 1},
+      {"select_lock", with<select_lock_scenario>(false), 2, 1, 1},
+      {"select_lock_handed_over", with<select_lock_scenario>(true), 2, 1, 1},
+      {"select_notify", with<select_notify_scenario>(), 2, 1, 1},
   };
 }
 

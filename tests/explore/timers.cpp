@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The life of a timer: its owner sets it, somebody else carries it out, its owner takes it back. Once it is the owner's
+// The life of a timer: its owner sets it, somebody else fires it, its owner takes it back. Once it is the owner's
 // again it is overwritten: whoever touches it then is found out. And who waits for the time is woken when it comes.
 #include <algorithm>
 #include <chrono>
@@ -16,8 +16,8 @@
 #include <ramie/platform/clock.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/wait.hpp>
-#include <sched/scheduler.hpp>
-#include <time/timekeeper.hpp>
+#include "runtime/src/sched/scheduler.hpp"
+#include "runtime/src/time/timekeeper.hpp"
 
 #include "scenarios.hpp"
 
@@ -25,7 +25,7 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using namespace std::chrono_literals;
 
 enum class mood : std::uint8_t {
@@ -44,8 +44,8 @@ class watched_timer final : public waitable {
     entry_ = new (room_) wake_up(when_);
     waiter node;
     (void)fiber_wait(*this, node, for_its_time);
-    require(rang() || mood_ == mood::cancelled, "woken before the time");
-    if (!rang()) keeper_.remove(*entry_);
+    require(fired() || mood_ == mood::cancelled, "woken before the time");
+    if (!fired()) keeper_.remove(*entry_);
     entry_->~wake_up();
     std::fill_n(room_, sizeof room_, overwritten);
     over_.store(true);
@@ -64,9 +64,9 @@ class watched_timer final : public waitable {
 
  private:
   static constexpr std::byte overwritten{0xa5};
-  [[nodiscard]] bool rang() const { return entry_->rang.load(std::memory_order_acquire); }
+  [[nodiscard]] bool fired() const { return entry_->fired.load(std::memory_order_acquire); }
 
-  bool try_complete(waiter&) override { return rang() || leaves_; }
+  bool try_complete(waiter&) override { return fired() || leaves_; }
   bool publish(waiter& node) override {
     keeper_.set(*entry_, waker(node), keeper_.now());
     if (!published_.load()) who_ = waker(node);
@@ -103,7 +103,7 @@ class timer_by_hand final : public scenario {
   watched_timer timer_{keeper_, mood_};
 };
 
-// By workers: a fiber has set it on one, and another carries it out wherever it runs.
+// By workers: a fiber has set it on one, and another fires it wherever it runs.
 class timer_of_workers final : public scenario {
  public:
   explicit timer_of_workers(mood m) : mood_(m) {}
@@ -124,7 +124,7 @@ class timer_of_workers final : public scenario {
     ramie::nursery n;
     n.spawn([&] {
       while (!timer.over()) {
-        (void)keeper.carry_out(keeper.now() + 2h);
+        (void)keeper.fire_due(keeper.now() + 2h);
         ramie::yield();
       }
     });

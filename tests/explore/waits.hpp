@@ -9,7 +9,7 @@
 
 #include <explore/explorer.hpp>
 #include <explore/model_atomic.hpp>
-#include <sync/mutex_core.hpp>
+#include "sync/src/mutex_core.hpp"
 
 #include "fibers.hpp"
 
@@ -23,16 +23,14 @@ scenario_maker with(Args... args) {
 }
 
 // As lock_waiting does it.
-inline void lock(ramie::detail::mutex_core& m, ramie::detail::fiber& self) {
-  using namespace ramie::detail;
+inline void lock(ramie::sync_internal::mutex_core& m, ramie::runtime_internal::fiber& self) {
+  using namespace ramie::runtime_internal;
+  using namespace ramie::sync_internal;
   mutex_wait on(m);
   mutex_waiter node;
   for (;;) {
     self.wait(on, node);
-    if (node.outcome != static_cast<std::uint32_t>(mutex_turn::try_again)) return;
-    node.outcome = 0;
-    node.woken = true;
-    if (mutex_word::try_lock(m, node)) return;
+    if (node.outcome == 0 || mutex_word::take_turn(m, node)) return;
   }
 }
 
@@ -40,7 +38,7 @@ inline void lock(ramie::detail::mutex_core& m, ramie::detail::fiber& self) {
 class cancellation {
  public:
   // The fiber. False: it has left with nothing.
-  [[nodiscard]] bool wait(ramie::detail::fiber& self, ramie::detail::waitable& on, ramie::detail::waiter& node) {
+  [[nodiscard]] bool wait(ramie::runtime_internal::fiber& self, ramie::runtime_internal::waitable& on, ramie::runtime_internal::waiter& node) {
     leaving_wait leaves(on, ticket_);
     self.wait(leaves, node);
     over();
@@ -51,7 +49,7 @@ class cancellation {
     if (ticket_.load() == none) ticket_.store(too_late);
   }
   // Somebody else.
-  void strike(ramie::detail::fiber& who) {
+  void strike(ramie::runtime_internal::fiber& who) {
     until([this] { return ticket_.load() != none; });
     who.wake_by_accident(ticket_.load());
   }
@@ -60,23 +58,23 @@ class cancellation {
   static constexpr std::uint16_t none = 0, too_late = 0xffff;  // no wait has either
 
   // Woken without an outcome it looks once more, and leaves.
-  struct leaving_wait final : ramie::detail::waitable {
-    leaving_wait(ramie::detail::waitable& what, model_atomic<std::uint16_t>& told) : inner(what), ticket(told) {}
-    bool try_complete(ramie::detail::waiter& node) override {
+  struct leaving_wait final : ramie::runtime_internal::waitable {
+    leaving_wait(ramie::runtime_internal::waitable& what, model_atomic<std::uint16_t>& told) : inner(what), ticket(told) {}
+    bool try_complete(ramie::runtime_internal::waiter& node) override {
       if (!inner.try_complete(node)) return has_left;
       has_left = false;
       return true;
     }
-    bool publish(ramie::detail::waiter& node) override {
+    bool publish(ramie::runtime_internal::waiter& node) override {
       if (!inner.publish(node)) return false;
       ticket.store(static_cast<std::uint16_t>(node.ticket));
       return true;
     }
-    void unpublish(ramie::detail::waiter& node) noexcept override {
+    void unpublish(ramie::runtime_internal::waiter& node) noexcept override {
       inner.unpublish(node);
       has_left = true;
     }
-    ramie::detail::waitable& inner;
+    ramie::runtime_internal::waitable& inner;
     model_atomic<std::uint16_t>& ticket;
     bool has_left = false;
   };

@@ -2,7 +2,7 @@
 // A fiber's word: waits, claims, wakes, and the references to a frame.
 #include <explore/memory.hpp>
 #include <explore/model_atomic.hpp>
-#include <task/state.hpp>
+#include "runtime/src/task/state.hpp"
 
 #include "scenarios.hpp"
 
@@ -10,7 +10,7 @@ namespace explore {
 
 namespace {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 template <class T>
 using shared = model_atomic<T>;
 constexpr auto relaxed = std::memory_order_relaxed;
@@ -23,8 +23,7 @@ constexpr auto release = std::memory_order_release;
 class park_and_wake final : public scenario {
  public:
   park_and_wake(int waits, int workers) : wanted_(waits), workers_(workers) {
-    word_.initialise(0);
-    word_.init_to_runnable();
+    word_.init_to_runnable(0);
     queued_.store(1);
   }
   std::vector<std::function<void()>> threads() override {
@@ -92,12 +91,12 @@ class park_and_wake final : public scenario {
   bool claimed_[3] = {};
 };
 
-// A fiber parks while its scope is cancelled: the two lists of cancel_scope.hpp, as commit_park (hot.hpp) and
+// A fiber parks while its scope is cancelled: the two lists of cancel_scope.hpp, as commit_park (runner.hpp) and
 // cancel_once (scope.cpp) go through them. One of them must see the other.
 class park_meets_cancel final : public scenario {
  public:
   park_meets_cancel() {
-    word_.initialise_runnable(0);
+    word_.init_to_runnable(0);
     word_.runnable_to_running();
   }
   std::vector<std::function<void()>> threads() override {
@@ -126,7 +125,7 @@ class park_meets_cancel final : public scenario {
     epoch_.fetch_add(1, std::memory_order_seq_cst);
     fence(std::memory_order_seq_cst);
     const auto now = word_.load();
-    if (word_.wake(now.ticket(), word_view::cancel_seen) == wake_result::must_enqueue) queued_.store(1, release);
+    if (word_.wake(now.ticket()) == wake_result::must_enqueue) queued_.store(1, release);
   }
 
   fiber_word word_;
@@ -136,48 +135,6 @@ class park_meets_cancel final : public scenario {
   bool seen_ = false;
 };
 
-// A fiber ends while two holders of references look at it and let go, one of them after it has asked to be told.
-class references final : public scenario {
- public:
-  references() {
-    word_.initialise_runnable(0);
-    word_.runnable_to_running();
-    word_.retain();
-    word_.retain();
-  }
-  std::vector<std::function<void()>> threads() override {
-    return {[this] { fiber(); }, [this] { joiner(); }, [this] { let_go(1); }};
-  }
-  void check() override {
-    require(recycled_ == 1, "the frame is recycled not exactly once");
-    require(asked_ == told_, "who asked was not told, or nobody asked");
-  }
-
- private:
-  void fiber() {
-    used_[0] = 1;
-    const auto end = word_.finish(lifecycle::done);
-    told_ = end.wake_joiners;
-    if (end.last_reference) recycle();
-  }
-  void joiner() {
-    asked_ = word_.ask_to_join();
-    let_go(2);
-  }
-  void let_go(int who) {
-    used_[who] = 1;
-    if (word_.release()) recycle();
-  }
-  void recycle() {
-    for (auto& u : used_) u = 0;  // races with whoever is not done
-    ++recycled_;
-  }
-  fiber_word word_;
-  plain<int> used_[3];
-  bool asked_ = false, told_ = false;
-  int recycled_ = 0;
-};
-
 }  // namespace
 
 list word_scenarios() {
@@ -185,7 +142,6 @@ list word_scenarios() {
       {"one_wait_two_workers", [] { return std::make_unique<park_and_wake>(1, 2); }, 3, 2, 1},
       {"two_waits_one_worker", [] { return std::make_unique<park_and_wake>(2, 1); }, 3, 2, 1},
       {"park_meets_cancel", [] { return std::make_unique<park_meets_cancel>(); }, 9, 6, 3},
-      {"references", [] { return std::make_unique<references>(); }, 5, 4, 2},
   };
 }
 

@@ -21,6 +21,7 @@
 #include <http/parser.hpp>
 #include <http/range.hpp>
 #include <http/target.hpp>
+#include <support/random.hpp>
 
 namespace test {
 
@@ -43,16 +44,11 @@ class http_oracle {
   }
 
   explicit http_oracle(std::string_view input) : input_(input) {
-    for (const char c : input) random_ = (random_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    if (random_ >> 60 == 0) limits_ = {.head = 96, .line = 48, .target = 16, .fields = 3, .body = 8, .chunked = true};
-    if (random_ >> 60 == 1) limits_.chunked = false;
-  }
-
-  std::uint64_t draw(std::uint64_t below) {
-    random_ ^= random_ << 13;
-    random_ ^= random_ >> 7;
-    random_ ^= random_ << 17;
-    return random_ % below;
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const char c : input) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    random_ = dice(hash);
+    if (hash >> 60 == 0) limits_ = {.head = 96, .line = 48, .target = 16, .fields = 3, .body = 8, .chunked = true};
+    if (hash >> 60 == 1) limits_.chunked = false;
   }
 
   std::string judge() {
@@ -61,7 +57,7 @@ class http_oracle {
     // Single bytes where there are few: every piece costs a block and a copy of the head so far.
     const std::size_t smallest = input_.size() / 50;
     const std::size_t sizes[] = {1, 7, 80};
-    if (read(smallest + sizes[draw(3)]) != whole) wrong_ = "read differently in pieces";
+    if (read(smallest + sizes[random_.below(3)]) != whole) wrong_ = "read differently in pieces";
     return wrong_;
   }
 
@@ -96,7 +92,7 @@ class http_oracle {
   }
 
   std::size_t next(std::size_t given, std::size_t piece) {
-    return given + std::min(input_.size() - given, piece == input_.size() ? piece : 1 + draw(piece));
+    return given + std::min(input_.size() - given, piece == input_.size() ? piece : 1 + random_.below(piece));
   }
 
   // From `at`, of which bytes up to `given` have come. False: it does not end, or badly.
@@ -188,7 +184,7 @@ class http_oracle {
   void examine_fields(const http::request_head& h) {
     constexpr http::seconds now = 1'700'000'000;
     for (std::size_t i = 0; i < h.fields(); ++i) {
-      const std::uint64_t size = draw(3) == 0 ? draw(2) : 1 + draw(1000);
+      const std::uint64_t size = random_.below(3) == 0 ? random_.below(2) : 1 + random_.below(1000);
       const http::byte_range r = http::parse_range(h[i].value, size);
       const bool within = r.first <= r.last && r.last < size;
       if (r.what == http::byte_range::kind::part && !within) wrong_ = "a range beyond its file";
@@ -200,7 +196,7 @@ class http_oracle {
   }
 
   std::string_view input_;
-  std::uint64_t random_ = 0xcbf29ce484222325;
+  dice random_{0};
   http::limits limits_;
   std::string wrong_;
 };

@@ -51,8 +51,10 @@ MISTAKES = [
     ("an lvalue sent that can only be moved", "ramie::channel<std::unique_ptr<int>> v(1); std::unique_ptr<int> p; v.send(p);",
      "ramie: this element can be moved, not copied."),
 
-    ("spawn with four arguments", "n.spawn([](int, int, int, int) {}, 1, 2, 3, 4);", "ramie: spawn(f, args...) takes up to three arguments."),
-    ("spawn with five arguments", "n.spawn([](auto...) {}, 1, 2, 3, 4, 5);", "ramie: spawn(f, args...) takes up to three arguments."),
+    ("spawn with nine arguments", "n.spawn([](auto...) {}, 1, 2, 3, 4, 5, 6, 7, 8, 9);", "ramie: nursery::spawn: spawn(f, args...) takes up to eight arguments."),
+    ("spawn with ten arguments", "n.spawn([](auto...) {}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10);", "ramie: nursery::spawn: spawn(f, args...) takes up to eight arguments."),
+    ("spawn with four wrong arguments", "n.spawn([](int, int, int) {}, 1, 2, 3, 4);", NOT_CALLABLE),
+    ("a race of nine", "auto f = [] {}; ramie::race(f, f, f, f, f, f, f, f, f);", "ramie: join_all, try_join_all and race take up to eight functions"),
     ("spawn of what can't be called", "n.spawn(42);", NOT_CALLABLE),
     ("spawn without the argument", "n.spawn([](int) {});", NOT_CALLABLE),
     ("spawn with an argument too many", "n.spawn([] {}, 1);", NOT_CALLABLE),
@@ -60,6 +62,8 @@ MISTAKES = [
     ("spawn with options and a wrong argument", "n.spawn({}, [](std::string) {}, 1, 2, 3, 4);", NOT_CALLABLE),
     ("spawn with an lvalue that can only be moved", "std::unique_ptr<int> p; n.spawn([](std::unique_ptr<int>) {}, p);", NOT_COPIED),
     ("spawn of an lvalue that can only be moved", "auto f = [p = std::make_unique<int>()] {}; n.spawn(f);", NOT_COPIED),
+    ("spawn of what returns an rvalue reference to what can't be moved", "static pinned p; n.spawn([]() -> pinned&& { return std::move(p); });",
+     "ramie: spawn moves what f returns as an rvalue reference into the task"),
     ("run of what can't be called", "ramie::run(42);", "ramie: run(f) calls f() without arguments"),
     ("run with a parameter", "ramie::run([](int) {});", "ramie: run(f) calls f() without arguments"),
     ("run with options and a parameter", "ramie::run(ramie::options{}, [](int) {});", "ramie: run(f) calls f() without arguments"),
@@ -74,8 +78,10 @@ MISTAKES = [
     ("on_recv of a oneshot", "ramie::select(ramie::on_recv(ramie::oneshot_receiver<int>(), [](auto) {}));", "ramie: on_recv takes a channel or a receiver."),
     ("on_send with nothing", "int x = 1; ramie::select(ramie::on_send(c, x, [] {}));", "ramie: the handler of on_send takes a bool"),
     ("on_send of a receiver", "int x = 1; ramie::select(ramie::on_send(ramie::receiver<int>(), x, [](bool) {}));", "ramie: on_send takes a channel or a sender."),
-    ("on_join of a channel", "ramie::select(ramie::on_join(c, [] {}));", "ramie: on_join takes a task"),
-    ("on_join with a parameter", "ramie::task<int> t; ramie::select(ramie::on_join(t, [](int) {}));", "ramie: the handler of this case takes nothing."),
+    ("with_timeout of a time", "(void)ramie::with_timeout(ramie::now(), [] {});", "deleted function"),
+    ("on_ready of a temporary", "ramie::select(ramie::on_ready(ramie::task<int>(), [] {}));", "deleted function"),
+    ("on_ready of a channel", "ramie::select(ramie::on_ready(c, [] {}));", "ramie: on_ready takes a task"),
+    ("on_ready with a parameter", "ramie::task<int> t; ramie::select(ramie::on_ready(t, [](int) {}));", "ramie: the handler of this case takes nothing."),
     ("a selector's on_recv with nothing", "ramie::selector s; s.on_recv(c, [] {});", "ramie: the handler of on_recv takes a std::optional<T>"),
     ("on_recv by value of what may throw", "ramie::channel<may_throw> m(1); ramie::select(ramie::on_recv(m, [](std::optional<may_throw>) {}));", BY_VALUE),
     ("on_recv by auto of what may throw", "ramie::channel<may_throw> m(1); ramie::select(ramie::on_recv(m, [](auto) {}));", BY_VALUE),
@@ -88,11 +94,13 @@ MISTAKES = [
 
 NO_MISTAKE = ("what looks like a mistake and is none", """
   int x = 1;
-  n.spawn({}, [](int, int, int, int) {}, 1, 2, 3, 4);
+  n.spawn({}, [](auto...) {}, 1, 2, 3, 4, 5, 6, 7, 8, 9);
+  n.spawn([](int, int, int, int) {}, 1, 2, 3, 4);
   n.spawn([](int, int, int) {}, 1, 2, 3, ramie::source_location::current());
   n.spawn(by_reference, std::ref(x));
   ramie::task<int&> referred = n.spawn([&x]() -> int& { return x; });
   static_assert(std::is_same_v<decltype(referred.get()), int&>);
+  ramie::task<std::string> moved = n.spawn([s = std::string()]() mutable -> std::string&& { return std::move(s); });
   n.spawn([p = std::make_unique<int>()] {});
   n.spawn([](std::unique_ptr<int>) {}, std::make_unique<int>());
   n.spawn([] { return std::make_unique<pinned>(); });

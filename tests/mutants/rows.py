@@ -5,105 +5,109 @@
 """
 
 MONITOR = "runtime/src/sched/monitor.cpp"
-ROSTER = "runtime/src/sched/roster.cpp"
-NEXT = "runtime/src/sched/next.cpp"
-LOOP = "runtime/src/sched/loop.cpp"
-HOT = "runtime/src/sched/hot.hpp"
-SCHEDULE = "runtime/src/sched/schedule.cpp"
 INJECTION = "runtime/src/sched/injection_queue.hpp"
 
 REASONS = {"cases": ["what stops the pool from growing is counted as that, and nothing else"]}
 LIMIT = {"cases": ["there are never more than twice as many workers"]}
 DRAINING = {"cases": ["a draining worker steals nothing and takes nothing"]}
 THREE_TURNS = {"cases": ["the slot goes first three times in a row, then the ring's oldest"]}
+QUEUES_HPP = "runtime/src/sched/run_queues.hpp"
+QUEUES = "runtime/src/sched/run_queues.cpp"
+DISPATCHER = "runtime/src/sched/dispatcher.cpp"
+IDLE = "runtime/src/sched/idle.cpp"
+WORKERS = "runtime/src/sched/worker_pool.cpp"
+RUNNER_HPP = "runtime/src/sched/runner.hpp"
+RUNNER = "runtime/src/sched/runner.cpp"
+SCHEDULER = "runtime/src/sched/scheduler.cpp"
+SPAWN = "runtime/src/sched/spawn.cpp"
+WAIT = "runtime/src/wait/wait.cpp"
+QUIESCENCE = "runtime/src/testing/quiescence.cpp"
 
 MUTANTS = [
     # The elastic pool.
-    ("pressure is never negative", ROSTER, [
-        ("    sum += static_cast<std::int64_t>(queued) -", "    if (queued > w->count.polls.get()) sum += static_cast<std::int64_t>(queued) -")],
+    ("pressure is never negative", SCHEDULER, [("    sum += static_cast<std::int64_t>(queued) -",
+       "    if (queued > w->count.polls.get()) sum += static_cast<std::int64_t>(queued) -")],
      {"cases": ["pressure is a signed sum over all workers"]}),
     ("negative pressure is never an error", MONITOR, [("streak_.get() > sustained_negative_pressure", "streak_.get() == 0")],
      {"cases": ["builds with checks notice pressure that stays negative"], "checks": True}),
     ("a negative streak never ends", MONITOR, [("    streak_.set(0);\n    return;", "    return;")],
-     {"cases": ["pressure may be negative for 500 looks in a row"]}),
+     {"cases": ["pressure may be negative for 500 samples in a row"]}),
     ("no work is counted as not stuck", MONITOR, [("return no_work_.add(1)", "return not_stuck_.add(1)")], REASONS),
     ("not stuck is counted as no work", MONITOR, [("return not_stuck_.add(1)", "return no_work_.add(1)")], REASONS),
     ("pressure that is not positive does not stop the pool from growing", MONITOR, [("if (pressure <= 0)", "if (pressure < -1)")], REASONS),
-    ("a roused sleeper is counted as the limit", MONITOR, [("if (sched_.wake_somebody()) return idle_capacity_", "if (sched_.wake_somebody()) return at_limit_")], REASONS),
+    ("a roused sleeper is counted as the limit", MONITOR, [("if (sched_.pool.wake_one()) return idle_capacity_", "if (sched_.pool.wake_one()) return at_limit_")], REASONS),
     ("the pool grows beside a napping worker", MONITOR, [("if (looked_for || ", "(void)looked_for;\n  if (")], REASONS),
-    ("the pool grows beside a searching worker", MONITOR, [("if (looked_for || sched_.idle.look().searching() != 0)", "if (looked_for)")], REASONS),
-    ("a pool that is not elastic passes the gate", MONITOR, [("  if (!sched_.elastic) return at_limit_.add(1);  // it only reports\n", "")], REASONS),
-    ("an idle worker counts as stuck", MONITOR, [("if (moved || w->state.load(std::memory_order_relaxed) != worker_state::active) {", "if (moved) {")], REASONS),
-    ("three times as many workers", ROSTER, [("configured * elastic_factor", "configured * (elastic_factor + 1)")], LIMIT),
-    ("a pool that is not elastic has room to grow", ROSTER, [("wanted.elastic ? configured * elastic_factor : configured", "configured * elastic_factor")], LIMIT),
-    ("who is not stalled retires below M", ROSTER, [
-        ("now > configured && now - stalled.load(std::memory_order_relaxed) > configured", "now > configured")],
+    ("the pool grows beside a searching worker", MONITOR, [("if (looked_for || sched_.pool.idle().load().searching() != 0)", "if (looked_for)")], REASONS),
+    ("a pool that is not elastic passes the gate", MONITOR, [("  if (!sched_.pool.elastic()) return at_limit_.add(1);  // it only reports\n", "")], REASONS),
+    ("an idle worker counts as stuck", MONITOR, [("if (moved || !w->is_active()) {", "if (moved) {")], REASONS),
+    ("three times as many workers", WORKERS, [("configured_ * elastic_factor", "configured_ * (elastic_factor + 1)")], LIMIT),
+    ("a pool that is not elastic has room to grow", WORKERS, [("wanted.elastic ? configured_ * elastic_factor : configured_", "configured_ * elastic_factor")], LIMIT),
+    ("who is not stalled retires below M", WORKERS, [("now > configured_ && now - stalled_.load(std::memory_order_relaxed) > configured_",
+       "now > configured_")],
      {"cases": ["a worker is surplus only beyond those that are stalled"]}),
-    ("a worker that was told to drain looks for work", NEXT, [
-        ("if (w.attention.load(std::memory_order_acquire) != 0 && attend(w)) return nullptr;", "if (w.attention.load(std::memory_order_acquire) != 0) (void)attend(w);")], DRAINING),
-    ("a drained worker goes on with what is queued", LOOP, [
-        ("w.searching.get() || w.leaving_pool.get() || (f =", "w.searching.get() || (f ="), ("if (w.leaving_pool.get() || (f =", "if ((f =")], DRAINING),
-    ("a draining worker does not say so", ROSTER, [("  w.state.store(worker_state::draining, std::memory_order_relaxed);\n", "")],
+    ("a worker that was told to drain looks for work", "runtime/src/sched/dispatcher.cpp", [("if (w.needs_attention() && w.pool.attend(w)) return nullptr;",
+       "if (w.needs_attention()) (void)w.pool.attend(w);")], DRAINING),
+    ("a drained worker goes on with what is queued", RUNNER, [("dispatcher::is_searching(w) || w.run.leaving_pool.get() || (f =",
+       "dispatcher::is_searching(w) || (f ="), ("if (w.run.leaving_pool.get() || (f =", "if ((f =")], DRAINING),
+    ("a draining worker does not say so", WORKERS, [("  set_state(w, worker_state::draining);\n", "")],
      {"cases": ["a draining worker moves all it has to the injection queue"]}),
-    ("a worker that was woken counts as asleep", NEXT, [
-        ("  w.state.store(worker_state::idle_spin, std::memory_order_relaxed);\n  w.join_patience", "  w.join_patience")],
+    ("a worker that was woken counts as asleep", IDLE, [("  worker_pool::set_state(w, worker_state::idle_spin);\n  w.dispatch.join_backoff",
+       "  w.dispatch.join_backoff")],
      {"cases": ["a worker that is woken is idle and no longer asleep"]}),
-    ("a sleeping worker counts as idle", NEXT, [("w.state.store(worker_state::sleep,", "w.state.store(worker_state::idle_spin,")],
+    ("a sleeping worker counts as idle", IDLE, [("worker_pool::set_state(w, worker_state::sleep", "worker_pool::set_state(w, worker_state::idle_spin")],
      {"cases": ["a worker's state says whether it has a thread, runs fibers or sleeps"]}),
-    ("a worker that runs fibers counts as idle", NEXT, [("    w.state.store(worker_state::active, std::memory_order_relaxed);\n", "")],
+    ("a worker that runs fibers counts as idle", IDLE, [("    worker_pool::set_state(w, worker_state::active);\n", "")],
      {"cases": ["a worker's state says whether it has a thread, runs fibers or sleeps"]}),
     # Queues and their order.
-    ("a woken fiber goes to the ring", HOT, [("  if (!newest_may_go_first(w)) {\n    push_local(w, f);", "  if (w.index != ~0u) {\n    push_local(w, f);")],
+    ("a woken fiber goes to the ring", QUEUES_HPP, [("  if (!newest_may_go_first(w)) return push_ring(w, f);",
+       "  if (w.index != ~0u) return push_ring(w, f);")],
      {"cases": ["a woken fiber goes to the slot, a spawned one to the young end, one from outside to the injection queue"]}),
-    ("the slot goes first for ever", HOT, [("if (w.lifo_polls.get() < max_lifo_polls) [[likely]]", "if (w.index != ~0u) [[likely]]")], THREE_TURNS),
-    ("the slot has three turns once", HOT, [("  w.lifo_polls.set(0);\n  w.fresh_polls.set(0);\n", "  w.fresh_polls.set(0);\n")], THREE_TURNS),
-    ("the slot has its turns over an empty ring", HOT, [("  if (!w.ring.empty()) return false;\n  w.lifo_polls.set(0);\n  return true;", "  return false;")],
+    ("the slot goes first for ever", QUEUES_HPP, [("if (w.queue.lifo_polls.get() < max_lifo_polls) [[likely]]", "if (w.index != ~0u) [[likely]]")], THREE_TURNS),
+    ("the slot has three turns once", QUEUES_HPP, [("  w.queue.lifo_polls.set(0);\n  w.queue.fresh_polls.set(0);\n", "  w.queue.fresh_polls.set(0);\n")], THREE_TURNS),
+    ("the slot has its turns over an empty ring", QUEUES_HPP, [("  if (!w.queue.ring.empty()) return false;\n  w.queue.lifo_polls.set(0);\n  return true;",
+       "  return false;")],
      {"cases": ["while the ring is empty the slot goes first as often as it likes"]}),
-    ("a flushed fiber runs at once", HOT, [("if (f != nullptr && !capped) [[likely]] {", "if ((void)capped, f != nullptr) [[likely]] {")],
+    ("a flushed fiber runs at once", QUEUES_HPP, [("if (f != nullptr && !capped) [[likely]] {", "if ((void)capped, f != nullptr) [[likely]] {")],
      {"cases": ["a slot that has had its turns is flushed to the ring's young end"]}),
-    ("a tick's end does not renew the slot's turns", NEXT, [("    w.tempo.end_tick(polls, now);\n    w.lifo_polls.set(0);\n", "    w.tempo.end_tick(polls, now);\n")],
+    ("a tick's end does not renew the slot's turns", DISPATCHER, [("    pacing.end_tick(polls, now);\n    run_queues::restart_lifo_turns(w);\n",
+       "    pacing.end_tick(polls, now);\n")],
      {"cases": ["the slot's turns begin anew at the end of a tick"]}),
-    ("the injection queue has no turn of its own", NEXT, [("return w.tempo.global_turn(polls) ? take_from_injection(w) : nullptr;", "(void)w.tempo.global_turn(polls);\n  return nullptr;")],
+    ("the injection queue has no turn of its own", DISPATCHER, [("return pacing.global_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;",
+       "(void)pacing.global_turn(polls);\n  return nullptr;")],
      {"cases": ["the injection queue has its turn before the slot, else comes behind the ring"]}),
-    ("a visit takes a batch while the ring has some", NEXT, [("const bool only_one = chaotic || !w.ring.empty();", "const bool only_one = chaotic;")],
+    ("a visit takes a batch while the ring has some", QUEUES, [("const bool only_one = w.policy != nullptr || !w.queue.ring.empty();",
+       "const bool only_one = w.policy != nullptr;")],
      {"cases": ["the injection queue's turn takes one fiber while the ring has some, else a batch"]}),
-    ("a worker steals before it looks at the injection queue", NEXT, [
-        ("  return take_from_injection(w);\n}\n\n// One fiber to run", "  return nullptr;\n}\n\n// One fiber to run"),
-        ("    if (f == nullptr && !chaotic) f = take_from_injection(w);\n", "")],
+    ("a worker steals before it looks at the injection queue", "runtime/src/sched/dispatcher.cpp", [("    fiber* f = w.policy != nullptr ? w.policy->next(w) : next_local(w);\n    // next_local looks nowhere if attention was asked for meanwhile.\n    if (f == nullptr && w.policy == nullptr) f = sched_.queues.take_injected(w);\n",
+       "    fiber* f = w.policy != nullptr ? w.policy->next(w) : run_queues::local_empty(w) ? nullptr : next_local(w);\n")],
      {"cases": ["a worker steals only when the injection queue is empty, too"]}),
-    ("a spawn from outside does not wait for room", SCHEDULE, [("  sched.injection.wait_for_room();\n", "")],
+    ("a spawn from outside does not wait for room", SPAWN, [("  sched.queues.wait_for_capacity();\n", "")],
      {"cases": ["a thread outside that spawns waits at the soft mark"]}),
     ("nobody waits for room", INJECTION, [("if (size() < global_queue_soft_capacity) return;\n    std::unique_lock", "if (size() < ~std::size_t{0}) return;\n    std::unique_lock")],
      {"cases": ["threads outside wait at the soft mark, and the crossing is counted", "a thread outside that spawns waits at the soft mark"]}),
-    ("a runtime ends with a frame missing", ROSTER, [("if (left.made != left.pooled) {", "if (left.made < left.pooled) {")],
+    ("a runtime ends with a frame missing", SCHEDULER, [("if (left.made != left.pooled) {", "if (left.made < left.pooled) {")],
      {"cases": ["a runtime that ends with a frame missing or a fiber queued ends the program"]}),
-    ("a runtime ends with a fiber queued", ROSTER, [("  if (!injection.empty())\n", "  if (false)\n")],
+    ("a runtime ends with a fiber queued", SCHEDULER, [("  if (!queues.injection_empty()) {\n", "  if (false) {\n")],
      {"cases": ["a runtime that ends with a frame missing or a fiber queued ends the program"]}),
     # The life of a fiber.
-    ("a fiber that was cancelled before its start runs", "runtime/src/sched/start.hpp", [
-        ("if (cancel_scope::effective(f.scope, epoch) != nullptr) {", "if (epoch == 0 && cancel_scope::effective(f.scope, epoch) != nullptr) {")],
+    ("a fiber that was cancelled before its start runs", RUNNER_HPP, [("if (cancel_scope::effective(f, epoch) != nullptr) {",
+       "if (epoch == 0 && cancel_scope::effective(f, epoch) != nullptr) {")],
      {"cases": ["a fiber cancelled before its start ends without running"]}),
-    ("a fiber ends in a scope of its own", "runtime/src/sched/start.hpp", [
-        ("if (f.scope != f.home) [[unlikely]]", "if (f.home == nullptr) [[unlikely]]")],
+    ("a fiber ends in a scope of its own", RUNNER_HPP, [("if (f.scope != f.home) [[unlikely]]", "if (f.home == nullptr) [[unlikely]]")],
      {"cases": ["a fiber that ends inside a scope of its own ends the program"]}),
-    ("tickets begin anew with a frame", "runtime/src/sched/schedule.cpp", [
-        ("  f.cancel_delivered = 0;\n", "  f.cancel_delivered = 0;\n  f.wait_ticket.store(0, std::memory_order_relaxed);\n")],
+    ("tickets begin anew with a frame", SPAWN, [("  f.cancel_delivered = 0;\n",
+       "  f.cancel_delivered = 0;\n  f.wait_ticket.store(0, std::memory_order_relaxed);\n")],
      {"cases": ["tickets go on when a frame is recycled"]}),
     # Waiting.
-    ("a fiber keeps the reason of a wait that is over", "runtime/src/wait/wait.cpp", [
-        ("    park_fiber(w, f, epoch, first(*w));\n    f.reason.set(nullptr);\n", "    park_fiber(w, f, epoch, first(*w));\n")],
+    ("a fiber keeps the reason of a wait that is over", WAIT, [("  steps.f.reason.set(nullptr);\n", "  if (steps.f.is_proxy()) steps.f.reason.set(nullptr);\n")],
      {"cases": ["a parked fiber says what it waits for, and no longer than that"]}),
-    ("a fiber keeps the reason of a quick wait that is over", "runtime/src/wait/wait.cpp", [
-        ("departure::park, f, next);\n  f.reason.set(nullptr);\n  if (node.outcome != 0) [[likely]]", "departure::park, f, next);\n  if (node.outcome != 0) [[likely]]")],
+    ("a thread keeps the reason of a wait that is over", WAIT, [("  steps.f.reason.set(nullptr);\n", "  if (!steps.f.is_proxy()) steps.f.reason.set(nullptr);\n")],
      {"cases": ["a parked fiber says what it waits for, and no longer than that"]}),
-    ("a thread keeps the reason of a wait that is over", "runtime/src/wait/wait.cpp", [
-        ("    f.word.runnable_to_running();\n    f.reason.set(nullptr);\n", "    f.word.runnable_to_running();\n")],
-     {"cases": ["a parked fiber says what it waits for, and no longer than that"]}),
-    ("a fiber woken before the switch parks", "runtime/src/wait/wait.cpp", [
-        ("if (f.word.load().has(word_view::notified) && ", "if (accounted_epoch == ~0ull && f.word.load().has(word_view::notified) && ")],
+    ("a fiber woken before the switch parks", WAIT, [("    return f.word.load().has(word_view::notified) && ",
+       "    return epoch_ == ~0ull && f.word.load().has(word_view::notified) && ")],
      {"cases": ["a wake before the switch keeps the fiber on its stack"]}),
-    ("a cancellation wins over what is ready", "runtime/src/wait/wait.cpp", [
-        ("    if (ask && on.try_complete(node)) return wait_result::completed;\n    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);\n", "    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);\n    if (ask && on.try_complete(node)) return wait_result::completed;\n")],
+    ("a cancellation wins over what is ready", WAIT, [("    if (ask && on.try_complete(node)) return wait_result::completed;\n    if (steps.cancelled()) return wait_result::cancelled;\n",
+       "    if (steps.cancelled()) return wait_result::cancelled;\n    if (ask && on.try_complete(node)) return wait_result::completed;\n")],
      {"cases": ["what is ready wins over a cancellation"]}),
     ("a proxy keeps the fiber-locals of the thread before", "runtime/src/wait/self.cpp", [
         ("  drop_extras(proxy->own_record);  // the next thread starts with none\n", ""),
@@ -123,42 +127,37 @@ MUTANTS = [
         ("if (manual_ != nullptr || entry.when - now < exact_below) {", "if (manual_ != nullptr) {")],
      {"cases": ["a near deadline is kept to the nanosecond"]}),
     # The scheduler.
-    ("a yield does not go behind what the ring has shed", "runtime/src/sched/schedule.cpp", [
-        ("  has_shed.set(true);\n", "")],
+    ("a yield does not go behind what the ring has shed", QUEUES, [("  happened.set(true);\n", "")],
      {"cases": ["who spawns many and yields in between does not run ahead of them"]}),
-    ("what was spawned last goes first for ever", "runtime/src/wait/wait.cpp", [
-        (" || w.fresh_polls.get() >= max_fresh_polls) return nullptr;", ") return nullptr;")],
+    ("what was spawned last goes first for ever", QUEUES_HPP, [("    return w.queue.newest.empty() && w.queue.fresh_polls.get() < max_fresh_polls;",
+       "    return w.queue.newest.empty();")],
      {"cases": ["what was spawned last goes first when its spawner waits, but not for ever"]}),
-    ("what has started goes first like what has not", "runtime/src/wait/wait.cpp", [
-        ("if (youngest == nullptr || youngest->stack.get() != nullptr) return nullptr;", "if (youngest == nullptr) return nullptr;")],
+    ("what has started goes first like what has not", QUEUES_HPP, [("if (youngest == nullptr || youngest->stack.get() != nullptr) return false;",
+       "if (youngest == nullptr) return false;")],
      {"cases": ["who waits hands over to the oldest if the youngest has started"]}),
-    ("who steps aside for the slot goes behind the ring", "runtime/src/wait/wait.cpp", [
+    ("who yields to the slot goes behind the ring", WAIT, [
         ("const bool for_newest = w->count.lifo_hits.get() != hits;", "const bool for_newest = w->count.lifo_hits.get() < hits;")],
-     {"cases": ["who steps aside for the slot takes its place there, with a full budget for the other"]}),
-    ("who steps aside leaves no budget", "runtime/src/wait/wait.cpp", [
+     {"cases": ["who yields to the slot takes its place there, with a full budget for the other"]}),
+    ("who yields at the end of its budget leaves none", WAIT, [
         ("  w->budget.set(budget_per_tick);  // for those who come now\n", "")],
-     {"cases": ["who steps aside leaves a full budget to those who come"]}),
-    ("a claim that can't be kept is not given back", "runtime/src/sched/roster.cpp", [
-        ("  idle.return_claim(index);\n  return false;", "  return false;")],
+     {"cases": ["who yields at the end of its budget leaves a full one to those who come"]}),
+    ("a claim that can't be kept is not given back", WORKERS, [("  idle_.return_claim(index);\n  return false;", "  return false;")],
      {"cases": ["a worker that could not be started can be started later"]}),
-    ("a batch that was in no queue wakes nobody", "runtime/src/sched/next.cpp", [
-        ("  if (count > 1) signal(&w);  // for", "  // for")],
+    ("a batch that was in no queue wakes nobody", QUEUES, [("  if (count > 1) w.pool.signal(&w);  // for", "  // for")],
      {"cases": ["who takes more than one from the injection queue tells a sleeper"]}),
-    ("a stalled worker is never forgiven", "runtime/src/sched/roster.cpp", [
-        ("  if ((seen & worker::stalled) != 0) {\n    stalled.fetch_sub(1, std::memory_order_acq_rel);", "  if ((seen & worker::stalled) != 0) {")],
+    ("a stalled worker is never forgiven", WORKERS, [("  if ((seen & worker::stalled) != 0) {\n    stalled_.fetch_sub(1, std::memory_order_acq_rel);",
+       "  if ((seen & worker::stalled) != 0) {")],
      {"cases": ["a stalled worker is marked once and its slot opened, until it polls again"]}),
-    ("the slot of a stalled worker stays open", "runtime/src/sched/roster.cpp", [
-        ("    w.newest.close();\n", "")],
+    ("the slot of a stalled worker stays open", WORKERS, [("    run_queues::close_to_thieves(w);\n", "")],
      {"cases": ["a stalled worker is marked once and its slot opened, until it polls again"]}),
     # Stacks and joins.
-    ("a sleeping worker trims no stacks", "runtime/src/sched/next.cpp", [
-        ("  if (stacks.trim(stack_trim_batch)) return;  // housekeeping first, in small bites: work may come\n", "")],
+    ("a sleeping worker trims no stacks", IDLE, [("  if (sched_.stacks.trim(stack_trim_batch)) return;  // housekeeping first, in small bites: work may come\n",
+       "")],
      {"cases": ["a worker keeps 32 stacks, and trims what the pool has too many of before it sleeps"]}),
-    ("a worker keeps all stacks it ever had", "runtime/src/sched/loop.cpp", [
-        ("  if (w.spare_count.get() >= stack_cache_limit) return_spares(w);\n", "")],
+    ("a worker keeps all stacks it ever had", RUNNER, [("  if (w.run.spare_count.get() >= stack_cache_limit) return_spares(w);\n", "")],
      {"cases": ["a worker keeps 32 stacks, and trims what the pool has too many of before it sleeps"]}),
-    ("a join never gives way", "runtime/src/sched/join.cpp", [
-        ("    if (fiber* const f = whose_turn_in_join(w)) return {f, true};\n", "    (void)poll_is_due(w, w.count.polls.get() + 1);\n")],
+    ("a join never yields", DISPATCHER, [("    if (fiber* const f = others_turn_in_join(w)) return {f, true};\n",
+       "    (void)poll_is_due(w, w.count.polls.get() + 1);\n")],
      {"cases": ["a long fork-join starves nobody"]}),
     # Nurseries and scopes.
     ("a passed deadline of a scope is left to others", "runtime/src/time/timekeeper.cpp", [
@@ -168,7 +167,7 @@ MUTANTS = [
         ("  n.asked_to_stop.store(false, std::memory_order_relaxed);\n", "")],
      {"cases": ["a new nursery remembers nothing of the one before"]}),
     ("a nursery that is used again has a reason", "nursery/src/nursery.cpp", [
-        ("  n.unusual.store(false, std::memory_order_relaxed);\n  n.forget_reason();\n", "  n.unusual.store(false, std::memory_order_relaxed);\n")],
+        ("  n.needs_slow_teardown.store(false, std::memory_order_relaxed);\n  n.forget_reason();\n", "  n.needs_slow_teardown.store(false, std::memory_order_relaxed);\n")],
      {"cases": ["a new nursery remembers nothing of the one before"]}),
     ("failures that nobody has read are forgotten", "nursery/src/core.cpp", [
         ("      if (!f.received) report_lost_failure(f.what.who, f.what.what);\n", "      (void)f;\n")],
@@ -183,7 +182,7 @@ MUTANTS = [
         ("if (!has_finished(task)) names.push_back", "names.push_back")],
      {"cases": ["shutdown asks, waits, cancels and names the stragglers"]}),
     ("a value is taken twice", "nursery/src/tasks.cpp", [
-        ("if (std::exchange(handle.record->outcome, task_outcome::taken) == task_outcome::taken) {", "if (handle.record == nullptr) {")],
+        ("if (std::exchange(handle.block->outcome, task_outcome::taken) == task_outcome::taken) {", "if (handle.block == nullptr) {")],
      {"cases": ["results: values, references, move-only, void"]}),
     ("a task is used after its nursery has ended", "nursery/src/tasks.cpp", [
         ("    if (n.life.load(std::memory_order_acquire) == life) return;\n    leave();", "    if (n.life.load(std::memory_order_acquire) >= life) return;\n    leave();")],
@@ -199,27 +198,27 @@ MUTANTS = [
         ("  report_lost_failure(name, what);\n", "")],
      {"cases": ["a failure that there is no memory for arrives all the same"]}),
     # Channels.
-    ("who is woken for nothing goes to the end of the line", "channel/src/core.cpp", [
-        ("while (successor != nullptr && static_cast<channel_waiter*>(successor)->place < node.place)", "while (successor != nullptr)")],
+    ("who is woken for nothing goes to the end of the line", "runtime/src/wait/wait_list.cpp", [
+        ("while (successor != nullptr && static_cast<ordered_waiter*>(successor)->place < node.place) {", "while (successor != nullptr) {")],
      {"cases": ["a waiter woken for nothing keeps its place"]}),
     ("a channel that is closed again takes another reason", "channel/src/core.cpp", [
         ("    if (closed_.load(std::memory_order_relaxed)) return false;\n    why_closed_", "    why_closed_")],
      {"cases": ["closing again, even halfway through a close, is harmless and says no"]}),
     ("what nobody will receive stays", "channel/src/core.cpp", [
-        ("    shelter_senders(nowhere, later);\n  }\n  buffer_.destroy_all();", "    shelter_senders(nowhere, later);\n  }")],
+        ("    keep_elements(nowhere, wakes);\n  }\n  buffer_.destroy_all();", "    keep_elements(nowhere, wakes);\n  }")],
      {"cases": ["the last receiver gives waiting senders their elements back and destroys what was buffered"]}),
-    ("a receive of a cancelled fiber begins", "channel/src/operations.cpp", [
-        ("  if (c.may_recv()) {\n    whereabouts at = look_around();\n    begin_operation(at);", "  if (c.may_recv()) {\n    whereabouts at = look_around();")],
+    ("a channel operation of a cancelled fiber begins", "channel/src/operations.cpp", [
+        ("  begin_operation(at);\n  const channel_status how = node.sends", "  const channel_status how = node.sends")],
      {"cases": ["no operation of a cancelled fiber begins, with a deadline or without"]}),
-    ("a send with a deadline of a cancelled fiber begins", "channel/src/operations.cpp", [
-        ("channel_time deadline) {\n  whereabouts at = look_around();\n  begin_operation(at);\n  const meeting how = attempt_send", "channel_time deadline) {\n  whereabouts at = look_around();\n  const meeting how = attempt_send")],
+    ("the fast path of a cancelled fiber begins", "channel/src/operations.cpp", [
+        ("c.carries_words() && quiet(at) && c.lock", "c.carries_words() && c.lock")],
      {"cases": ["no operation of a cancelled fiber begins, with a deadline or without"]}),
     ("who only tries to send spends nothing", "channel/src/operations.cpp", [
-        ("  spend_budget(at);\n  return try_status(attempt_send", "  return try_status(attempt_send")],
-     {"cases": ["what only tries takes from the budget and never steps aside"]}),
+        ("  spend_budget(at);\n  return attempt_send", "  return attempt_send")],
+     {"cases": ["what only tries takes from the budget and never yields"]}),
     ("who only tries to receive spends nothing", "channel/src/operations.cpp", [
-        ("  spend_budget(at);\n  return try_status(attempt_recv", "  return try_status(attempt_recv")],
-     {"cases": ["what only tries takes from the budget and never steps aside"]}),
+        ("  spend_budget(at);\n  return attempt_recv", "  return attempt_recv")],
+     {"cases": ["what only tries takes from the budget and never yields"]}),
     ("the last sender leaves the channel open", "channel/src/operations.cpp", [
         ("== 1) (void)c.close(nullptr);", "== 0) (void)c.close(nullptr);")],
      {"cases": ["the last sender closes the channel"]}),
@@ -227,12 +226,12 @@ MUTANTS = [
     ("the thread that became idle first is used first", "runtime/src/blocking/pool.cpp", [
         ("  me.next_idle = idle_;\n  idle_ = &me;\n", "  me.next_idle = nullptr;\n  member** at = &idle_;\n  while (*at != nullptr) at = &(*at)->next_idle;\n  *at = &me;\n")],
      {"cases": ["a thread that became idle last is used first"]}),
-    ("a virtual clock passes the time of a blocking call", "runtime/src/testing/stillness.cpp", [
+    ("a virtual clock passes the time of a blocking call", QUIESCENCE, [
         (" && !sched_.blocking.anybody_waits()", "")],
      {"cases": ["a virtual clock stands still while a fiber waits for a blocking call"]}),
     # Descriptors.
-    ("a worker that is held up is not helped", "runtime/src/sched/monitor.cpp", [
-        ("    if (!tended && w->io.help()) any = true;\n", "    (void)tended;\n")],
+    ("a worker that is held up is not helped", MONITOR, [
+        ("    if (!polled && w->io.poll_for_owner()) any = true;\n", "    (void)polled;\n")],
      {"cases": ["a worker that is held up does not hold up the operations of others"]}),
     ("what came although it was late is too late", "runtime/src/io/descriptor.cpp", [
         ("  if (op.result != -ECANCELED) return op.result;\n  if (ended == wait_result::timed_out)", "  if (op.result != -ECANCELED && ended != wait_result::timed_out) return op.result;\n  if (ended == wait_result::timed_out)")],
@@ -241,88 +240,87 @@ MUTANTS = [
         ("  return closing_ && plain_uses_ == 0 && uses_ == nullptr;", "  return closing_;")],
      {"cases": ["descriptors that are closed and made again never see each other's bytes"]}),
     # Sockets.
-    ("an attempt that has failed stays in the set", "runtime/src/net/connect.cpp", [
-        ("    (void)set_->with_fd([fd](int set) { return ::epoll_ctl(set, EPOLL_CTL_DEL, fd, nullptr); });\n    ::close(fd);", "    ::close(fd);")],
+    ("an attempt that has failed stays in the set", "io/src/net/connect.cpp", [
+        ("    (void)call_on(set_, [fd](int set) { return ::epoll_ctl(set, EPOLL_CTL_DEL, fd, nullptr); });\n    ::close(fd);", "    ::close(fd);")],
      {"cases": ["an attempt that has failed is forgotten, although there is a copy of its descriptor"]}),
     # Files.
-    ("an appending write moves the position", "runtime/src/fs/open_file.cpp", [
+    ("an appending write moves the position", "io/src/fs/open_file.cpp", [
         ("if (positioned && !f->appends_ && result > 0)", "if (positioned && result > 0)")],
      {"cases": ["a file is opened as it was asked for"]}),
-    ("a pipe that nobody has written to has ended", "runtime/src/fs/open_file.cpp", [
+    ("a pipe that nobody has written to has ended", "io/src/fs/open_file.cpp", [
         ("  if (f != nullptr && f->awaits_writer_ && !to.empty()) {", "  if (f != nullptr && f->awaits_writer_ && to.size() == ~std::size_t{0}) {")],
      {"cases": ["a named pipe that nobody has written to yet is waited for, and no end"]}),
-    ("a file that is closed is told twice", "runtime/src/fs/file.cpp", [
+    ("a file that is closed is told twice", "io/src/fs/file.cpp", [
         ("    ~closing() { it.descriptor().close(); }", "    ~closing() {}")],
      {"cases": ["a file that is closed or none is a bad descriptor", "a cancelled fiber opens and closes no file by halves"]}),
-    ("a link is replaced by a file", "runtime/src/fs/replacement.cpp", [
+    ("a link is replaced by a file", "io/src/fs/replacement.cpp", [
         ("const bool is_link = std::filesystem::is_symlink(path, ec);", "const bool is_link = false;")],
      {"cases": ["a file that is written is the old one or the new one"]}),
-    ("a copy goes over what is there", "runtime/src/fs/replacement.cpp", [
+    ("a copy goes over what is there", "io/src/fs/replacement.cpp", [
         ("const unsigned flags = must_be_new ? RENAME_NOREPLACE : 0;", "const unsigned flags = 0;\n  (void)must_be_new;")],
      {"cases": ["a copy does not go over what has come meanwhile"]}),
-    ("a link to no directory is an error of a walk", "runtime/src/fs/walk.cpp", [
+    ("a link to no directory is an error of a walk", "io/src/fs/walk.cpp", [
         ("folder_.is_symlink() && (ec == std::errc::not_a_directory)", "folder_.is_symlink() && ec == std::errc::no_link")],
      {"cases": ["a walk that follows links enters each directory once"]}),
     # Processes and signals.
-    ("a child ignores SIGPIPE", "runtime/src/process/spawn.cpp", [
+    ("a child ignores SIGPIPE", "io/src/process/spawn.cpp", [
         ("POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF", "POSIX_SPAWN_SETSIGMASK")],
      {"cases": ["a closed pipe is an error and no signal, and the end for those who read"]}),
-    ("descriptors of a child run over each other", "runtime/src/process/spawn.cpp", [
+    ("descriptors of a child run over each other", "io/src/process/spawn.cpp", [
         ("::fcntl(fd, F_DUPFD_CLOEXEC, 3)", "::fcntl(fd, F_DUPFD_CLOEXEC, 0)")],
      {"cases": ["a child's descriptors do not run over each other where low numbers are free"]}),
-    ("a place of signals remembers what came before", "runtime/src/process/signals.cpp", [
-        ("    place_->pending.store(0, std::memory_order_relaxed);\n", "")],
+    ("a slot of signals remembers what came before", "io/src/process/signals.cpp", [
+        ("    slot_->pending.store(0, std::memory_order_relaxed);\n", "")],
      {"cases": ["signals that nobody took are not remembered for the next object"]}),
-    ("a detached child is waited for by nobody", "runtime/src/process/reaper.cpp", [
-        ("    ++count_;\n    (void)pidfd.release();", "    ++count_;")],
+    ("a detached child is waited for by nobody", "io/src/process/reaper.cpp", [
+        ("reap(pidfd_.get(), info) == 0", "reap(pidfd_.get(), info, 0x01000000 /* WNOWAIT */) == 0")],
      {"cases": ["a detached child goes on, and is reaped when it ends"]}),
     # Streams.
-    ("a buffer that has grown stays", "runtime/src/stream/byte_buffer.cpp", [
+    ("a buffer that has grown stays", "io/src/stream/byte_buffer.cpp", [
         ("  bytes_.reset();\n  capacity_ = 0;\n}", "}")],
      {"cases": ["a large read goes past the buffer, and a buffer that has grown is given back"]}),
-    ("what was not flushed is reported while unwinding", "runtime/src/stream/buffered_writer.cpp", [
+    ("what was not flushed is reported while unwinding", "io/src/stream/buffered_writer.cpp", [
         ("if (failed_ || std::uncaught_exceptions() > exceptions_) return;", "if (failed_) return;")],
      {"cases": ["what was not flushed is reported, unless that is no surprise"]}),
-    ("what could not be flushed is reported", "runtime/src/stream/buffered_writer.cpp", [
+    ("what could not be flushed is reported", "io/src/stream/buffered_writer.cpp", [
         ("if (failed_ || std::uncaught_exceptions() > exceptions_) return;", "if (std::uncaught_exceptions() > exceptions_) return;")],
      {"cases": ["what was not flushed is reported, unless that is no surprise"]}),
-    ("reading to the end takes more than one byte over the limit", "runtime/src/stream/stream.cpp", [
+    ("reading to the end takes more than one byte over the limit", "io/src/stream/stream.cpp", [
         ("limit - taken < step ? limit - taken + 1 : step", "step")],
      {"cases": ["reading to the end takes no more than one byte over the limit, and gives it back"]}),
-    ("a read of nothing is no cancellation point", "runtime/src/stream/stream.cpp", [
+    ("a read of nothing is no cancellation point", "io/src/stream/stream.cpp", [
         ("  ec.clear();\n  if (into.empty()) check_cancelled();", "  ec.clear();")],
      {"cases": ["every function on streams is a cancellation point, also if there is nothing to do"]}),
-    ("a shutdown is asked for twice", "runtime/src/stream/shutdown.cpp", [
+    ("a shutdown is asked for twice", "io/src/stream/shutdown.cpp", [
         ("      if (requested()) return false;\n", "")],
      {"cases": ["a shutdown is requested once, and everybody sees it"]}),
-    ("a callback that runs is not waited for", "runtime/src/stream/shutdown.cpp", [
+    ("a callback that runs is not waited for", "io/src/stream/shutdown.cpp", [
         ("while (calls_ == &hook && runs_ != shutdown_caller::current()) {", "while (false) {")],
      {"cases": ["who takes a callback back while it runs waits for its end"]}),
-    ("who takes back the callback that it runs waits for itself", "runtime/src/stream/shutdown.cpp", [
+    ("who takes back the callback that it runs waits for itself", "io/src/stream/shutdown.cpp", [
         ("while (calls_ == &hook && runs_ != shutdown_caller::current()) {", "while (calls_ == &hook) {")],
      {"cases": ["a callback may take back itself and others, and register more"]}),
-    ("work begins after the request", "runtime/src/stream/shutdown.cpp", [
+    ("work begins after the request", "io/src/stream/shutdown.cpp", [
         ("    if (unless_requested && requested()) return nullptr;\n", "    (void)unless_requested;\n")],
      {"cases": ["work that need not begin is refused after the request, none slips past it"]}),
-    ("the youngest work is named first", "runtime/src/stream/shutdown.cpp", [
+    ("the youngest work is named first", "io/src/stream/shutdown.cpp", [
         ("    std::reverse(all.begin(), all.end());\n", "")],
      {"cases": ["work that is not done in time is named, with its place"]}),
-    ("a duplex end that is assigned to stays open", "runtime/src/stream/duplex.cpp", [
+    ("a duplex end that is assigned to stays open", "io/src/stream/duplex.cpp", [
         ("    close();\n    core_ = std::move(other.core_);", "    core_ = std::move(other.core_);")],
      {"cases": ["a duplex end that another one is moved onto is closed"]}),
-    ("a duplex spends no budget", "runtime/src/stream/duplex.cpp", [
+    ("a duplex spends no budget", "io/src/stream/duplex.cpp", [
         ("  begin_operation(at);\n  wait_result how", "  wait_result how")],
      {"cases": ["who never has to wait at a duplex lets others have their turn", "every function on streams is a cancellation point, also if there is nothing to do"]}),
     # Testing.
-    ("stillness is told while somebody runs", "runtime/src/testing/stillness.cpp", [
-        ("  while (sched_.everybody_blocked()) {\n    waiter*", "  for (;;) {\n    waiter*")],
+    ("quiescence is told while somebody runs", QUIESCENCE, [("  while (everybody_blocked()) {\n    waiter*", "  for (;;) {\n    waiter*")],
      {"cases": ["wait_all_blocked returns when all others wait"]}),
-    ("chaos without yields yields", "runtime/src/testing/chaos.cpp", [
-        ("directed->preempts(w) : unruly.yields && w.whims", "directed->preempts(w) : w.whims")],
+    ("chaos without yields yields", "runtime/src/testing/chaos.cpp", [("      if (!wanted_.yields || !happens(w, yield_odds)) return false;",
+       "      if (!happens(w, yield_odds)) return false;")],
      {"cases": ["each kind of chaos can be had alone"]}),
     # Nurseries and scopes.
     ("a spawn that fails stays counted", "nursery/src/tasks.cpp", [
-        ("    if (counted) n.live.not_spawned_after_all(by_owner);\n", "    (void)counted;\n")],
+        ("    if (counted) n.live.spawn_failed(by_owner);\n", "    (void)counted;\n")],
      {"cases": ["out of memory halfway through a spawn loses nothing"]}),
     ("a spawn that fails keeps its closure", "nursery/src/tasks.cpp", [
         ("    task_type_of(task).destroy_closure(task);\n    unreserve_task", "    unreserve_task")],

@@ -12,7 +12,7 @@ no two mutants make the same file.
 
 The lists are the other files of this folder (runner/lists.py says what an entry is). One line a mutant: KILLED, or
 SURVIVED, STALE (the text is gone, or another mutant does the same), BROKEN (it does not compile), each of which is a
-failure. A test that hangs has noticed.
+failure. A test that hangs has noticed. Test cases get a few attempts; a line says so if the first did not notice.
 """
 import sys
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
 """Flaws of the queues, of sleeping workers and of the search for work."""
 DEQUE, LIFO, INJECTION, IDLE = (f"runtime/src/sched/{f}.hpp" for f in ("deque", "lifo_slot", "injection_queue", "idle_set"))
-NEXT, SCHEDULE = "runtime/src/sched/next.cpp", "runtime/src/sched/schedule.cpp"
 PARKER = "platform/src/futex_parker.cpp"
 WATCHED = {"cases": ["the monitor watches while somebody runs fibers with something queued, or with operations under way"]}
 BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
+WORKERS = "runtime/src/sched/worker_pool.cpp"
+MONITOR = "runtime/src/sched/monitor.cpp"
 
 MUTANTS = [
     ("young pop without a tag", DEQUE, [("return head_view(bits_ + (std::uint64_t{1} << 32)); }", "return head_view(bits_); }")], ["ring_ends"]),
@@ -14,11 +15,11 @@ MUTANTS = [
     ], ["ring_ends"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
-    ("stolen into slots that a thief still reads", DEQUE, [("std::min<std::uint32_t>(length - length / 2, into.room() + 1)", "length - length / 2")],
+    ("stolen into slots that a thief still reads", DEQUE, [("std::min<std::uint32_t>(length - length / 2, into.free_slots() + 1)", "length - length / 2")],
      ["ring_busy_thief"]),
     ("steal beside a thief", DEQUE, [("if (head.steal() != head.real()) return nullptr;  // another thief is copying", "")], ["ring_ends"]),
     ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
-    ("owner ignores an open slot", LIFO, [("if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
+    ("owner ignores an open slot", LIFO, [("if (must_exchange_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
     # Sleepers.
     ("the bit before the counts", IDLE, [
@@ -32,10 +33,10 @@ MUTANTS = [
     ("a batch over what is there", INJECTION, [("at(first_ + length + i) = items[i];", "at(first_ + i) = items[i];")], ["injection"]),
     ("nobody is told that there is room", INJECTION, [("room_.notify_all();", ";")], ["injection_room"]),
     # The whole runtime.
-    ("sleep without a second look", NEXT, [("bool needed = work_visible() ||", "bool needed = false &&")], ("spawn_and_join",)),
-    ("the last searcher does not look again", NEXT, [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], ("everybody_is_needed",)),
-    ("nobody is told of what was spawned", SCHEDULE, [("const bool woke_one = seen.should_wake() && wake_somebody();", "const bool woke_one = false;")], ("everybody_is_needed",)),
-    ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2\n", "")], ("cancel_a_parked_one",)),
+    ("sleep without a second look", "runtime/src/sched/idle.cpp", [("  if (sched_.queues.work_visible()) return true;\n  if (w.is", "  if (w.is")], ("spawn_and_join",)),
+    ("the last searcher does not look again", "runtime/src/sched/idle.cpp", [("    if (left.should_wake()) {", "    if (left.should_wake() && false) {")], ("everybody_is_needed",)),
+    ("nobody is told of what was spawned", WORKERS, [("const bool woke_one = seen.should_wake() && wake_one();", "const bool woke_one = false;")], ("everybody_is_needed",)),
+    ("an epoch that does not move", "runtime/src/cancel/scope.cpp", [("  scheduler_->cancels.advance_epoch();                // 2\n", "")], ("cancel_a_parked_one",)),
     # Blocking calls.
     ("a call runs on after its caller has gone", BLOCKING, [("if (!pool.take_back(job)) when_cancelled();", "(void)pool.take_back(job);")], ("cancel_meets_blocking_call",)),
     ("a thread of the pool is counted on while it leaves", POOL, [
@@ -46,10 +47,9 @@ MUTANTS = [
          "  if (done != nullptr) done->ended.open();\n  const bool idle = take_or_list(me, next);\n")], ("calls_one_after_the_other",)),
     ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], ("blocking_calls_of_the_impatient",)),
     # The monitor, and a worker that retires.
-    ("the monitor does not see the slot", "runtime/src/sched/monitor.cpp", [("    seen.queued = seen.queued || !w->newest.empty();\n", "")], WATCHED),
-    ("the monitor does not see operations that are under way", "runtime/src/sched/monitor.cpp", [
+    ("the monitor does not see the slot", MONITOR, [("seen.queued = sched_.queues.anything_queued();", "seen.queued = sched_.queues.work_visible();")], WATCHED),
+    ("the monitor does not see operations that are under way", MONITOR, [
         ("    seen.active_with_io = seen.active_with_io || (active && w->io.under_way() != 0);\n", "")], WATCHED),
-    ("a searching worker that retires does not look again", "runtime/src/sched/roster.cpp", [
-        ("if (moved || work_visible() || deadlines", "if (moved || deadlines")],
+    ("a searching worker that retires does not look again", WORKERS, [("if (moved || sched_.queues.work_visible() || sched_.deadlines", "if (moved || sched_.deadlines")],
      {"cases": ["a searching worker that retires looks once more for those who relied on it"]}),
 ]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSL-1.0
 """Flaws of a fiber's state word and of the switch."""
-STATE, HOT = "runtime/src/task/state.hpp", "runtime/src/sched/hot.hpp"
+STATE = "runtime/src/task/state.hpp"
 
 MUTANTS = [
-    # Seed 004 section 4 as written: wake_pending beside the state. Flaw 1 of design section 2.
+    # wake_pending beside the state instead of in the word: decision 10 says how that loses a wake.
     ("separate wake_pending", STATE, [
-        ("} else if (replace(seen, seen.with(word_view::claimed | word_view::notified | flags))) {\n        return wake_result::deferred;",
+        ("} else if (replace(seen, seen.with(word_view::claimed | word_view::notified))) {\n        return wake_result::deferred;",
          "} else {\n        pending_.store(1);\n        return wake_result::deferred;"),
         ("} else if (replace(seen, seen.in(lifecycle::parked))) {\n        return commit_result::parked;",
          "} else if (replace(seen, seen.in(lifecycle::parked))) {\n        if (pending_.exchange(0) == 1) {\n"
@@ -14,10 +14,8 @@ MUTANTS = [
         ("platform::atomic<std::uint64_t> bits_{0};", "platform::atomic<std::uint64_t> bits_{0};\n  platform::atomic<int> pending_{0};"),
     ], ["two_waits_one_worker"]),
     # Flaw 2: the park is committed on the fiber's own stack.
-    ("commit before the switch", HOT, [
-        ("leaver->stack.set(w.active.get());", "leaver->stack.set(w.active.get());\n  if (as == departure::park) commit_park(w, *leaver);"),
-        ("commit_park(w, *w.left_fiber.get());", ";"),
-    ], {"cases": ["fibers pass a baton, on any number of workers"], "checks": True}),
+    ("commit before the switch", "runtime/src/sched/runner.hpp", [("leaver.stack.set(w.run.active.get());",
+       "leaver.stack.set(w.run.active.get());\n  if (as == departure::park) commit_park(w, leaver);"), ("commit_park(w, *w.run.left_fiber.get());", ";")], {"cases": ["fibers wake each other in turns, on any number of workers"], "checks": True}),
     # Flaw 3: the state is claimed without looking at the ticket.
     ("ticket not compared", STATE, [("if (seen.ticket() != ticket) return false;", "(void)ticket;")], ["two_waits_one_worker"]),
     # The transfer window of claim and complete.
@@ -35,4 +33,6 @@ MUTANTS = [
         ("        return wake_result::deferred;", "        return wake_result::must_enqueue;")], ["one_wait_two_workers"]),
     ("two claims on one wait", STATE, [("seen.state() == lifecycle::parking && !seen.has(word_view::claimed)", "seen.state() == lifecycle::parking")],
      ["one_wait_two_workers"]),
+    ("a frame is spawned into twice", STATE, [("if (const auto seen = load(); !has_no_fiber(seen.state())) illegal(seen, lifecycle::runnable);", ";")],
+     {"cases": ["builds with checks notice a spawn into a frame that holds a fiber"], "checks": True}),
 ]

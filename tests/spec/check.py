@@ -20,16 +20,16 @@ CLAUSE = re.compile(r"^(?:\|\s*|[-*]\s+|\d+\.\s+)?\*\*([A-Z]{1,2}\d+)\*\*", re.M
 LITERALS = r'((?:"(?:[^"\\]|\\.)*"\s*)+)'
 CASE = re.compile(r"\bTEST_CASE\(\s*" + LITERALS + r",\s*" + LITERALS)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
-# How many numbered clauses each section of seed 004 has, by the checklist.
-SEED = {"0": 5, "1": 6, "F": 5, "3": 8, "4": 9, "5": 11, "6": 5, "7": 5, "8": 5, "9": 15, "10": 11}
+# How many numbered clauses each section of the original lifecycle specification has.
+ORIGINAL = {"0": 5, "1": 6, "F": 5, "3": 8, "4": 9, "5": 11, "6": 5, "7": 5, "8": 5, "9": 15, "10": 11}
 
 
 class Tree:
     """What there is to be named."""
 
-    def __init__(self, top, without_models=False, seed=None):
+    def __init__(self, top, without_models=False, original=None):
         self.top, self.without_models = top, without_models
-        self.seed = SEED if seed is None else seed
+        self.original = ORIGINAL if original is None else original
         self.files = [p for p in top.rglob("*") if p.is_file() and not any(
             part.startswith((".git", "build")) for part in p.relative_to(top).parts)]
         self.paths = [("/" + p.relative_to(top).as_posix(), p) for p in self.files]
@@ -157,9 +157,9 @@ def missing(tree, rows):
     yield from (f"{name} ({page}) has no row" for name, page in tree.clauses.items() if name not in named)
     yield from (f"{name} has two rows" for name in sorted(set(named)) if named.count(name) > 1)
     yield from (f"{name} is two clauses" for name in tree.doubled)
-    seeds = {row["seed clause"].partition(" ")[0] for _, _, row in rows if "seed clause" in row}
-    wanted = [f"F{i}" if s == "F" else f"{s}.{i}" for s, n in tree.seed.items() for i in range(1, n + 1)]
-    yield from (f"seed clause {name} has no row" for name in wanted if name not in seeds)
+    original = {row["original clause"].partition(" ")[0] for _, _, row in rows if "original clause" in row}
+    wanted = [f"F{i}" if s == "F" else f"{s}.{i}" for s, n in tree.original.items() for i in range(1, n + 1)]
+    yield from (f"original clause {name} has no row" for name in wanted if name not in original)
     for page in sorted((tree.top / "spec").rglob("*.md")):
         for to in LINK.findall(tree.text(page)):
             if not (page.parent / to).exists() and not (tree.without_models and to == "model/"):

@@ -10,7 +10,7 @@ GOOD = {
     "tests/mutants/m.py": 'F = "f"\nMUTANTS = [("flaw", F, [], ["scene"]), ("another", F, [], {"cases": ["d"]}), ("third", F, [], {"cases": ["a; bc"]}),'
     '\n("fourth", F, [], ("scene",))]', "tests/mutants/run.py": "import gone",
     "tools/test": "    unit | tsan) suites+=\n",
-    "spec/conformance.md": "## Seeds\n| seed clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n| 0.2 y | F1 | d; mutant: another |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
+    "spec/conformance.md": "## Original documents\n| original clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n| 0.2 y | F1 | d; mutant: another |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
     "| F1 one | `x.hpp` `claim` | explore: scene; mutant: flaw; [unit][x]; mutant: third |\n| T1 two | – | model: m; suite: tsan; static_assert in x.hpp; later: issue 7 |\n",
 }
 SUMMARY = ("4 rows, 4 with a test, 0 later; 2 rows name a mutant; 1 of 2 rows of clauses name none; "
@@ -20,7 +20,7 @@ BROKEN = [
     ("spec/a.md", "one", "one\n\n**F2** more", "F2 (a.md) has no row"), ("spec/a.md", "two", "two |\n| **F1** | x", "F1 is two clauses"),
     ("spec/conformance.md", "T1 two", "T9 two", "there is no clause T9"), ("spec/conformance.md", "| F1 | d", "| F7 | d", "there is no clause F7"),
     ("spec/conformance.md", "T1 two", "F1 two", "F1 has two rows"), ("spec/conformance.md", "### a.md", "### b.md", "F1 is a clause of a.md"),
-    ("spec/conformance.md", "0.1 x", "0.3 x", "seed clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
+    ("spec/conformance.md", "0.1 x", "0.3 x", "original clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
     ("spec/conformance.md", "| F1 | d |", "| F1 | e |", "no test case 'e'"), ("spec/conformance.md", "[x]", "[y]", "no case has the tag [y]"),
     ("spec/conformance.md", "scene", "other", "no explore 'other'"), ("spec/conformance.md", "flaw", "flow", "no mutant 'flow'"),
     ("tests/mutants/m.py", "flaw", "flow", "no mutant 'flaw'"),
@@ -42,7 +42,7 @@ def try_out(check, tree, changed, old, new):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text.replace(old, new, 1) if name == changed else text)
         said = []
-        bad = check(tree(pathlib.Path(folder), seed={"0": 1}), said.append)
+        bad = check(tree(pathlib.Path(folder), original={"0": 1}), said.append)
         return bad, "\n".join(said)
 
 

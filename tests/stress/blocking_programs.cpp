@@ -11,7 +11,7 @@
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-namespace stress_blocking {
+namespace stress_blocking_programs {
 
 using namespace std::chrono_literals;
 
@@ -99,4 +99,4 @@ TEST_CASE("random blocking calls begin and end once and leave nothing behind", "
   });
 }
 
-}  // namespace stress_blocking
+}  // namespace stress_blocking_programs

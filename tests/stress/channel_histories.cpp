@@ -5,7 +5,6 @@
 // Nothing waits for ever: when nothing has happened for a while the main fiber sends or receives something without
 // waiting; after some of that it closes all channels, which ends every wait, and drains them. All of it is recorded.
 #include <memory>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -14,23 +13,23 @@
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-#include "hooks.hpp"
+#include "channel/src/hooks.hpp"
 
-namespace stress_histories {
+namespace stress_channel_histories {
 
 using namespace test::history;
 
 test::random_test this_test("histories of channels");
 
 // Looks inside: tells the recorder when operations list themselves, claim a partner or close, which is when they
-// happen; and threads give way at these moments now and then. At most one lives at a time.
+// happen; and threads yield at these moments now and then. At most one lives at a time.
 class insight {
  public:
   insight(recorder& book, std::size_t parties) : book_(book), fibers_(parties) {
     current_.store(this);
-    ramie::detail::on_channel_moment.store(&step_in);
+    ramie::channel_internal::on_channel_moment.store(&step_in);
   }
-  ~insight() { ramie::detail::on_channel_moment.store(nullptr); }
+  ~insight() { ramie::channel_internal::on_channel_moment.store(nullptr); }
   insight(const insight&) = delete;
   insight& operator=(const insight&) = delete;
 
@@ -38,8 +37,8 @@ class insight {
   void enter(std::uint8_t who) { fibers_[who].store(ramie::this_fiber::number() + 1); }
 
  private:
-  static void step_in(ramie::detail::channel_moment when, ramie::detail::channel_core&) {
-    using moment = ramie::detail::channel_moment;
+  static void step_in(ramie::channel_internal::channel_moment when, ramie::channel_internal::channel_core&) {
+    using moment = ramie::channel_internal::channel_moment;
     insight& self = *current_.load();
     const auto me = ramie::this_fiber::number() + 1;  // a plain thread is 0
     for (std::uint8_t who = 0; who < self.fibers_.size(); ++who) {
@@ -209,13 +208,13 @@ class actor {
 
   stage<T>& on_;
   const std::uint8_t who_;
-  std::mt19937_64 random_;
+  test::dice random_;
   int made_ = 0;
 };
 
 // Keeps the play going until everybody has finished, or for so many interventions.
 template <class T>
-void direct(stage<T>& s, actor<T>& me, std::mt19937_64& random) {
+void direct(stage<T>& s, actor<T>& me, test::dice& random) {
   for (auto nudges = random() % 32; nudges > 0; --nudges) {
     std::size_t before = s.book.noted();
     for (auto left = random() % 64; left > 0; --left) {
@@ -229,7 +228,7 @@ void direct(stage<T>& s, actor<T>& me, std::mt19937_64& random) {
 
 template <class T>
 record random_history(const test::setting& how) {
-  std::mt19937_64 random(how.seed);
+  test::dice random(how.seed);
   const auto fibers = static_cast<std::uint8_t>(2 + random() % 4);
   const int operations = static_cast<int>(4 + random() % 30);
   std::vector<std::uint8_t> capacities(1 + random() % 2);
@@ -298,4 +297,4 @@ TEST_CASE("random histories of channels are linearizable", "[stress][channel]") 
   CHECK(sum.undecided * 4 < sum.histories);
 }
 
-}  // namespace stress_histories
+}  // namespace stress_channel_histories

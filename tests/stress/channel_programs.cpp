@@ -14,7 +14,6 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <random>
 #include <set>
 #include <thread>
 #include <vector>
@@ -24,7 +23,7 @@
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-namespace stress_channels {
+namespace stress_channel_programs {
 
 using namespace std::chrono_literals;
 
@@ -222,7 +221,7 @@ class party {
     const place& at = any();
     ramie::nursery n;
     auto child = n.spawn([] { ramie::yield(); });
-    ramie::select(ramie::on_join(child, [] {}),
+    ramie::select(ramie::on_ready(child, [] {}),
                   ramie::on_recv(at.channel, [&](std::optional<letter> l) { take(d_, at.number, std::move(l)); }));
     n.join();
   }
@@ -233,7 +232,7 @@ class party {
 
   world& w_;
   const std::vector<place>& places_;
-  std::mt19937_64 random_;
+  test::dice random_;
   const int depth_;
   diary& d_;
 };
@@ -251,15 +250,15 @@ void party::use_oneshot() {
   });
   switch (random_() % 4) {
     case 0: break;
-    case 1: got = ends.rx.recv_for(a_while()).value().has_value(); break;
+    case 1: got = ends.rx.recv_for(a_while()).has_value(); break;
     case 2:
       ramie::select(ramie::on_recv(at.channel, [&](std::optional<letter> l) { take(d_, at.number, std::move(l)); }),
-                    ramie::on_join(ends.rx, [&] { got = ends.rx.try_recv().value().has_value(); }));
+                    ramie::on_ready(ends.rx, [&] { got = ends.rx.try_recv().has_value(); }));
       break;
     default: got = ends.rx.recv().has_value(); break;
   }
   n.join();
-  if (!got) got = ends.rx.try_recv().value().has_value();
+  if (!got) got = ends.rx.try_recv().has_value();
   if (got != sent) ++d_.wrongs;
 }
 
@@ -309,7 +308,7 @@ void party::use_watch() {
 }
 
 // A pipe: the last sender closes it, the last receiver abandons it.
-void lay_pipe(world& w, ramie::nursery& n, std::mt19937_64& random) {
+void lay_pipe(world& w, ramie::nursery& n, test::dice& random) {
   const int number = w.channels.fetch_add(1);
   auto ends = ramie::make_channel<letter>(random() % 4);
   for (auto senders = 1 + random() % 3; senders > 0; --senders) {
@@ -332,7 +331,7 @@ void lay_pipe(world& w, ramie::nursery& n, std::mt19937_64& random) {
 }
 
 void random_round(world& w, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
+  test::dice random(seed);
   std::vector<place> places;
   for (int i = 0; i < 3; ++i) places.push_back({w.channels.fetch_add(1), ramie::channel<letter>(random() % 4)});
   std::thread outside([&, own = random()] { party(w, places, own, 0).play_plain(30); });
@@ -438,4 +437,4 @@ TEST_CASE("random programs of channels lose, double and reorder nothing", "[stre
   CHECK(received > 12 * this_test.programs());
 }
 
-}  // namespace stress_channels
+}  // namespace stress_channel_programs

@@ -21,7 +21,7 @@
 #include <support/streams.hpp>
 #include <support/test.hpp>
 
-namespace stress_duplex {
+namespace stress_duplex_programs {
 
 using namespace std::chrono_literals;
 
@@ -50,7 +50,7 @@ void write_some(direction& d, unsigned who, std::uint64_t seed, int calls) {
   for (int i = 0; i < calls; ++i) {
     const auto bytes = next_bytes(who, d.written[who].load(), 1 + dice.below(20));
     const auto until =
-        dice.one_in(4) ? ramie::deadline::after(std::chrono::microseconds(dice.below(50))) : ramie::deadline();
+        dice.one_in(4) ? ramie::deadline(std::chrono::microseconds(dice.below(50))) : ramie::deadline();
     std::error_code ec;
     d.written[who] += static_cast<long>(d.from.write_some(ramie::bytes_of(bytes), ec, until));
     if (ec && ec != std::errc::timed_out) return;
@@ -65,7 +65,7 @@ class assembler {
   bool read(test::dice& dice) {
     std::string into(1 + dice.below(30), 0);
     const auto until =
-        dice.one_in(4) ? ramie::deadline::after(std::chrono::microseconds(dice.below(50))) : ramie::deadline();
+        dice.one_in(4) ? ramie::deadline(std::chrono::microseconds(dice.below(50))) : ramie::deadline();
     std::error_code ec;
     const std::size_t n = d_.to.read_some(test::writable(into), ec, until);
     if (ec) EXPECT(found_, ec == std::errc::timed_out);
@@ -118,7 +118,7 @@ void write_all(direction& d, std::uint64_t seed, int calls) {
   }
   n.join();
   ramie::blocking([&] { outside.join(); });
-  d.from.shutdown_write();
+  d.from.shutdown(ramie::shutdown_part::write);
 }
 
 void run_program(const test::setting& s, test::findings& found) {
@@ -149,4 +149,4 @@ TEST_CASE("random programs at a duplex: every byte arrives once, in order, whoev
   });
 }
 
-}  // namespace stress_duplex
+}  // namespace stress_duplex_programs

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random programs of fibers and threads that park, wake, yield, spawn and cancel, over seeds and worker
 // counts, with an oracle: every permit passed is taken exactly once, every fiber ends exactly once.
-#include <random>
 #include <thread>
 #include <vector>
 
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
 #include <support/permits.hpp>
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-namespace stress {
+namespace stress_random_programs {
 
-using namespace ramie::detail;
-using test::crew;
+using namespace ramie::runtime_internal;
+using test::fiber_group;
 
 test::random_test this_test("programs of the core");
 
@@ -29,21 +28,21 @@ outcome random_program(const test::setting& how) {
   std::vector<test::permits> bags(4);
   std::atomic<bool> stop{false};
   std::thread outside([&] {  // a plain thread joins in
-    std::mt19937_64 random(how.seed * 31);
+    test::dice random(how.seed * 31);
     while (!stop.load()) {
       bags[random() % bags.size()].pass();
-      std::this_thread::yield();  // workers in chaos give way too: it would have the processor to itself
+      std::this_thread::yield();  // workers in chaos yield too: it would have the processor to itself
     }
   });
   rt.run([&] {
-    std::mt19937_64 random(how.seed);
+    test::dice random(how.seed);
     for (int round = 0; round < 4; ++round) {
       cancel_scope scope;
-      crew c(scope);
+      fiber_group c(scope);
       const int fibers = test::scaled(200, 40);
       for (int i = 0; i < fibers; ++i) {
         c.spawn([&, s = random()] {
-          std::mt19937_64 mine(s);
+          test::dice mine(s);
           for (int step = 0; step < 20; ++step) {
             test::permits& b = bags[mine() % bags.size()];
             switch (mine() % 5) {
@@ -83,4 +82,4 @@ TEST_CASE("random programs lose no wake and no fiber", "[stress]") {
   });
 }
 
-}  // namespace stress
+}  // namespace stress_random_programs

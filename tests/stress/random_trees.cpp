@@ -2,18 +2,17 @@
 // Random trees of nurseries that spawn, park, throw, cancel, shield and time out, over seeds and worker counts, with
 // an oracle: every closure, result and scope-lifetime object is destroyed exactly once, nothing runs after its
 // nursery has ended, all stacks come back; frames are counted by the runtime when it ends.
-#include <random>
 #include <vector>
 
 #include <ramie/ramie.hpp>
 #include <support/census.hpp>
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
 #include <support/permits.hpp>
 #include <support/reports.hpp>
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-namespace stress_trees {
+namespace stress_random_trees {
 
 using namespace std::chrono_literals;
 using ramie::nursery;
@@ -37,7 +36,7 @@ struct plot {
 
 void grow(forest& f, std::uint64_t seed, int depth);
 
-void step(forest& f, std::mt19937_64& random, nursery& home, int depth) {
+void step(forest& f, test::dice& random, nursery& home, int depth) {
   switch (random() % 14) {
     case 0: f.bag.take(); break;
     case 1: f.bag.pass(); break;
@@ -79,7 +78,7 @@ void step(forest& f, std::mt19937_64& random, nursery& home, int depth) {
 }
 
 void branch(forest& f, plot& ground, nursery& home, std::uint64_t seed, int depth) {
-  std::mt19937_64 random(seed);
+  test::dice random(seed);
   for (int i = static_cast<int>(random() % 6); i >= 0; --i) {
     if (!ground.alive.load()) f.outlived.fetch_add(1);
     step(f, random, home, depth);
@@ -94,7 +93,7 @@ void branch(forest& f, plot& ground, nursery& home, std::uint64_t seed, int dept
 // A nursery that is joined, left by return or left by an exception.
 void grow(forest& f, std::uint64_t seed, int depth) {
   const test::citizen counted(f.nurseries);
-  std::mt19937_64 random(seed);
+  test::dice random(seed);
   plot ground;
   std::vector<ramie::task<test::citizen>> kept;
   nursery n;
@@ -147,7 +146,7 @@ harvest random_forest(const test::setting& how) {
   });
   const long alive = f.closures.alive() + f.results.alive() + f.objects.alive() + f.nurseries.alive();
   const auto stats = rt.stats();
-  const bool stacks_back = stats.stacks_in_use <= stats.workers.size() * (ramie::detail::stack_cache_limit + 1);
+  const bool stacks_back = stats.stacks_in_use <= stats.workers.size() * (ramie::runtime_internal::stack_cache_limit + 1);
   return {alive, f.outlived.load(), f.nurseries.made.load() + f.closures.made.load(), stacks_back};
 }
 
@@ -165,4 +164,4 @@ TEST_CASE("random trees of nurseries leave nothing behind", "[stress][nursery]")
   CHECK(grown > 20 * static_cast<long>(this_test.programs()));
 }
 
-}  // namespace stress_trees
+}  // namespace stress_random_trees

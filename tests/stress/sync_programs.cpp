@@ -18,7 +18,7 @@
 #include <support/seeds.hpp>
 #include <support/test.hpp>
 
-namespace stress_sync {
+namespace stress_sync_programs {
 
 using namespace std::chrono_literals;
 
@@ -226,4 +226,4 @@ TEST_CASE("random programs of locks and signals keep their books", "[stress][syn
   });
 }
 
-}  // namespace stress_sync
+}  // namespace stress_sync_programs

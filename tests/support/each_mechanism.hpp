@@ -14,7 +14,7 @@
 
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/ramie.hpp>
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
 

@@ -452,9 +452,9 @@ inline void streaming(ramie::runtime& rt, scene& s) {
     nursery n;
     n.spawn([&ends, work = over.get_token().guard("who writes the lines"), who = citizen(s.things)] {
       ramie::buffered_writer out(ends.first, 16);
-      for (int i = 0; i < 20; ++i) out.write("a line that is longer than the buffers\r\n", ramie::deadline::after(1h));
+      for (int i = 0; i < 20; ++i) out.write("a line that is longer than the buffers\r\n", ramie::deadline(1h));
       out.flush();
-      ends.first.shutdown_write();
+      ends.first.shutdown(ramie::shutdown_part::write);
     });
     ramie::buffered_reader in(ends.second, 8);
     for (const std::string& line : in.lines(100)) s.ran.fetch_add(line.size() == 38);

@@ -13,7 +13,7 @@
 
 #include <ramie/clock.hpp>
 #include <ramie/source_location.hpp>
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
 #include <support/test.hpp>
 
 namespace test {

@@ -2,7 +2,12 @@
 // For tests of sockets: every mechanism, several worker counts, and no descriptor left behind.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -10,21 +15,52 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <ramie/ramie.hpp>
 #include <ramie/testing.hpp>
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
+#include <support/cancelling.hpp>
 #include <support/each_mechanism.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
-#include <support/whims.hpp>
+#include <support/io_faults.hpp>
 
-#include <sched/scheduler.hpp>
+#include "runtime/src/sched/scheduler.hpp"
 
 namespace test {
 
+// While it lives, or until it lets go, no descriptor can be had.
+class no_descriptors {
+ public:
+  no_descriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const int probe = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    taken_.reserve(256);
+    taken_.push_back(probe);
+    rlimit low = before_;
+    low.rlim_cur = static_cast<rlim_t>(probe) + 64;
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    for (int fd = 0; (fd = ::fcntl(probe, F_DUPFD_CLOEXEC, 0)) >= 0;) taken_.push_back(fd);
+  }
+  ~no_descriptors() {
+    let_go();
+    ::setrlimit(RLIMIT_NOFILE, &before_);
+  }
+  no_descriptors(const no_descriptors&) = delete;
+  no_descriptors& operator=(const no_descriptors&) = delete;
+  void let_go() {
+    for (const int fd : taken_) ::close(fd);
+    taken_.clear();
+  }
+
+ private:
+  rlimit before_{};
+  std::vector<int> taken_;
+};
+
 // Transfers may be short, and what is ready may not be at first.
-inline const bool whimsical = follow_whims_of_the_environment();
+inline const bool io_is_faulty = plan_io_faults_of_environment();
 
 // f(options) for every mechanism and worker count; it leaves as many descriptors open as it found.
 template <class F>
@@ -55,9 +91,26 @@ void on_each_io(F f) {
   });
 }
 
+inline bool any_io(ramie::io_choice) {
+  return true;
+}
+
+// The same for f(found, clock), without chaos: time passes only by the clock.
+template <class F>
+void on_each_io_by_clock(F f, bool (*suits)(ramie::io_choice) = any_io) {
+  with_each_io([&](ramie::options o) {
+    if (!suits(o.io)) return;
+    ramie::manual_clock clock;
+    o.clock = &clock;
+    findings found;
+    ramie::run(o, [&] { f(found, clock); });
+    CHECK(found.wrong() == "");
+  });
+}
+
 // Returns when all other fibers are blocked, and none of them by an operation.
 inline void wait_all_asleep() {
-  const auto& workers = ramie::detail::look_around().desk->runs_in->workers;
+  const auto& workers = ramie::runtime_internal::current_context().local->runs_in->pool.workers();
   const auto operates = [](const auto& w) { return w->io.under_way() != 0; };
   do {
     ramie::yield();
@@ -106,6 +159,46 @@ inline std::pair<ramie::tcp_stream, ramie::tcp_stream> tcp_pair() {
   near.set_no_delay(true);
   far.set_no_delay(true);
   return {std::move(near), std::move(far)};
+}
+
+// f(found, near, far) as a fiber, with the ends of a TCP connection and of one of unix sockets.
+template <class F>
+void over_each_connection(F f) {
+  on_each_io([&](findings& found) {
+    auto [near, far] = tcp_pair();
+    f(found, near, far);
+    auto [left, right] = ramie::unix_stream::pair();
+    f(found, left, right);
+  });
+}
+
+// f(), in which the fiber is expected to be cancelled: counts it if it is, and passes it on.
+template <class F>
+void count_cancelled(std::atomic<int>& count, F f) {
+  try {
+    f();
+  } catch (const ramie::cancelled&) {
+    ++count;
+    throw;
+  }
+}
+
+// What a read of one byte ends with.
+template <class Stream>
+std::error_code read_error(Stream& from, ramie::deadline until = {}) {
+  std::string byte(1, '\0');
+  std::error_code ec;
+  (void)from.read_some(room(byte), ec, until);
+  return ec;
+}
+
+// Writes as much as the buffers hold, and then waits.
+template <class Stream>
+std::error_code fill_buffers(Stream& to, ramie::deadline until = {}) {
+  const std::string much(1 << 20, 'x');
+  std::error_code ec;
+  for (int i = 0; i < 64 && !ec; ++i) (void)to.write_all(bytes(much), ec, until);
+  return ec;
 }
 
 // Nobody answers there: the backlog is full. Somebody does once there is room, when TCP tries again.

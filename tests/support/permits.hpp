@@ -11,20 +11,20 @@
 
 namespace test {
 
-class permits final : public ramie::detail::waitable {
+class permits final : public ramie::runtime_internal::waitable {
  public:
   void take() {
-    static const ramie::detail::wait_reason why{"permits"};
-    ramie::detail::waiter node;
-    (void)ramie::detail::fiber_wait(*this, node, why);
+    static const ramie::runtime_internal::wait_reason why{"permits"};
+    ramie::runtime_internal::waiter node;
+    (void)ramie::runtime_internal::fiber_wait(*this, node, why);
     taken_.fetch_add(1, std::memory_order_relaxed);
   }
   void pass() noexcept {
-    ramie::detail::fiber* partner = nullptr;
+    ramie::runtime_internal::fiber* partner = nullptr;
     {
       std::lock_guard hold(lock_);
       ++passed_;
-      if (ramie::detail::waiter* const node = waiters_.claim_first()) {
+      if (ramie::runtime_internal::waiter* const node = waiters_.claim_first()) {
         node->outcome = 1;
         partner = node->who;
       } else {
@@ -34,17 +34,17 @@ class permits final : public ramie::detail::waitable {
     if (partner != nullptr) complete(*partner);
   }
 
-  bool try_complete(ramie::detail::waiter&) override {
+  bool try_complete(ramie::runtime_internal::waiter&) override {
     std::lock_guard hold(lock_);
     return take_one();
   }
-  bool publish(ramie::detail::waiter& node) override {
+  bool publish(ramie::runtime_internal::waiter& node) override {
     std::lock_guard hold(lock_);
     if (take_one()) return false;
     waiters_.add(node);
     return true;
   }
-  void unpublish(ramie::detail::waiter& node) noexcept override {
+  void unpublish(ramie::runtime_internal::waiter& node) noexcept override {
     std::lock_guard hold(lock_);
     waiters_.remove(node);
   }
@@ -65,7 +65,7 @@ class permits final : public ramie::detail::waitable {
   long there_ = 0;
   long passed_ = 0;
   std::atomic<long> taken_{0};
-  ramie::detail::wait_list waiters_;
+  ramie::runtime_internal::wait_list waiters_;
 };
 
 }  // namespace test

@@ -2,9 +2,8 @@
 // Which random programs a test runs: seeds, each with 1, 2, 4 and 8 workers, without and with chaos.
 //
 //   RAMIE_STRESS_SEED=n          that seed alone
-//   RAMIE_STRESS_MINUTES=m       new seeds for m minutes in all; the random tests of the executable share the time,
-//   each
-//                                an equal part of what is left when its turn comes
+//   RAMIE_STRESS_MINUTES=m       new seeds for m minutes in all; the random tests of the executable share the time:
+//                                each has an equal part of what is left when its turn comes
 //   RAMIE_STRESS_FIRST_SEED=n    the first one, if it is not 1
 //
 // Otherwise a fixed number of seeds, small or large. Time only says when to stop: a program is what its seed says.
@@ -20,28 +19,11 @@
 #include <ostream>
 
 #include <ramie/options.hpp>
+#include <support/random.hpp>
 #include <support/test.hpp>
 #include <support/watchdog.hpp>
 
 namespace test {
-
-// Small, and the same on every platform (splitmix64).
-class dice {
- public:
-  explicit dice(std::uint64_t seed) noexcept : state_(seed) {}
-  std::uint64_t operator()() noexcept {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-  }
-  // 0 to n - 1.
-  unsigned below(unsigned n) noexcept { return static_cast<unsigned>((*this)() % n); }
-  bool one_in(unsigned n) noexcept { return below(n) == 0; }
-
- private:
-  std::uint64_t state_;
-};
 
 struct setting {
   std::uint64_t seed = 1;

@@ -27,7 +27,7 @@
 #include <string_view>
 
 #include <support/test.hpp>
-#include <support/who_waits.hpp>
+#include <support/hang_report.hpp>
 
 namespace test {
 

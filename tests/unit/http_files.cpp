@@ -73,7 +73,7 @@ class folders {
 // What is read through a descriptor, or "-errno".
 std::string content(int fd) {
   if (fd < 0) return std::to_string(fd);
-  const http::unique_fd owner(fd);
+  const auto owner = ramie::file::from_native(fd);
   char text[16];
   const ssize_t n = ::read(fd, text, sizeof text);
   return n < 0 ? "unreadable" : std::string(text, static_cast<std::size_t>(n));
@@ -154,8 +154,8 @@ TEST_CASE("Nothing outside the root is opened, whatever links say", "[unit][http
   CHECK(by_segments((std::string(300, 'a') + "/b").c_str()) == failure(ENAMETOOLONG));
   CHECK(by_kernel("sub") == "unreadable");
   CHECK(by_kernel(".") == "unreadable");
-  const http::unique_fd pipe(root.open("pipe", http::wait_for_disk::yes));  // does not wait for a writer
-  CHECK(pipe);
+  const auto pipe = ramie::file::from_native(root.open("pipe", http::wait_for_disk::yes));  // does not wait for a writer
+  CHECK(pipe.is_open());
 }
 
 TEST_CASE("What is in memory is opened without the disk, or not at all", "[unit][http]") {

@@ -344,20 +344,20 @@ TEST_CASE("the asymmetric fence orders store and load on both sides", "[unit][fe
 
 TEST_CASE("a lock that was granted to a party does not take its successor for it", "[unit][lock]") {
   using ramie::platform::biased_lock;
-  using ramie::platform::lock_party;
+  using ramie::platform::lock_user;
   ramie::platform::choose_fences();  // no lock is granted before
   ramie::platform::lock_family family;
   biased_lock lock;
-  alignas(lock_party) std::byte memory[sizeof(lock_party)];
-  const auto take = [&lock](const lock_party& me) {
+  alignas(lock_user) std::byte memory[sizeof(lock_user)];
+  const auto take = [&lock](const lock_user& me) {
     const auto how = lock.lock(&me);
     lock.unlock(how, &me);
     return how;
   };
-  const auto* const former = new (memory) lock_party{&family, 2};
+  const auto* const former = new (memory) lock_user{&family, 2};
   for (std::uint32_t i = 0; i < biased_lock::first_run; ++i) CHECK(take(*former) == biased_lock::hold::spin);
   CHECK(take(*former) == biased_lock::hold::grant);
-  const auto* const successor = new (memory) lock_party{&family, 0};
+  const auto* const successor = new (memory) lock_user{&family, 0};
   CHECK(take(*successor) == biased_lock::hold::spin);  // and revokes
   for (std::uint32_t i = 1; i < 2 * biased_lock::first_run; ++i) CHECK(take(*successor) == biased_lock::hold::spin);
   CHECK(take(*successor) == biased_lock::hold::grant);
@@ -365,11 +365,11 @@ TEST_CASE("a lock that was granted to a party does not take its successor for it
 
 TEST_CASE("a lock is granted to no stranger, no other family and no party beyond its cells", "[unit][lock]") {
   using ramie::platform::biased_lock;
-  using ramie::platform::lock_party;
+  using ramie::platform::lock_user;
   ramie::platform::choose_fences();  // no lock is granted before
   ramie::platform::lock_family family, other;
   biased_lock lock;
-  const auto ever_granted = [&lock](const lock_party* me) {
+  const auto ever_granted = [&lock](const lock_user* me) {
     bool granted = false;
     for (std::uint32_t i = 0; i < 4 * biased_lock::first_run; ++i) {
       const auto how = lock.lock(me);
@@ -378,7 +378,7 @@ TEST_CASE("a lock is granted to no stranger, no other family and no party beyond
     }
     return granted;
   };
-  const lock_party mine{&family, 0}, far{&family, biased_lock::cells}, foreign{&other, 1};
+  const lock_user mine{&family, 0}, far{&family, biased_lock::cells}, foreign{&other, 1};
   CHECK_FALSE(ever_granted(nullptr));
   CHECK_FALSE(ever_granted(&far));
   CHECK(ever_granted(&mine));
@@ -402,6 +402,38 @@ TEST_CASE("revocations ration the grants of a family", "[unit][lock]") {
   CHECK(granted(f, start + 2 * lock_family::period) == lock_family::most_grants / 4);  // a period of peace
   for (int i = 0; i < 40; ++i) f.had_to_revoke();
   CHECK(granted(f, start + 3 * lock_family::period) == 1);  // never none: peace may have come
+}
+
+// C29
+TEST_CASE("each revocation doubles what the next grant takes", "[unit][lock]") {
+  choose_fences();  // no lock is granted before, and a runtime has done it only if it came first
+  biased_lock lock;
+  lock_family family;
+  const lock_user me{&family, 0};
+  std::vector<std::uint32_t> took;
+  for (int round = 0; round < 4; ++round) {
+    std::uint32_t times = 0;
+    for (bool granted = false; !granted; granted = lock.enter_granted(&me), ++times) biased_lock::guard once(lock, &me);
+    lock.leave_granted(&me);
+    took.push_back(times);
+    biased_lock::guard stranger(lock, nullptr);
+  }
+  CHECK(took == std::vector<std::uint32_t>{64, 128, 256, 512});
+}
+
+// C30
+TEST_CASE("a granted lock that is taken twice ends the program", "[unit][lock][death]") {
+  test::dies_saying(
+      [] {
+        choose_fences();
+        biased_lock lock;
+        lock_family family;
+        const lock_user me{&family, 0};
+        for (std::uint32_t i = 0; i < biased_lock::first_run; ++i) biased_lock::guard once(lock, &me);
+        biased_lock::guard outer(lock, &me);
+        biased_lock::guard inner(lock, &me);
+      },
+      "a lock is taken twice");
 }
 
 }  // namespace unit_platform

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
-// The leaf queues, alone: ring, LIFO slot, injection queue, idle set, pace.
+// The leaf queues, alone: ring, LIFO slot, injection queue, idle set, pacer.
 #include <array>
 #include <numeric>
 #include <thread>
 #include <vector>
 
-#include <sched/deque.hpp>
-#include <sched/idle_set.hpp>
-#include <sched/injection_queue.hpp>
-#include <sched/lifo_slot.hpp>
-#include <sched/pace.hpp>
-#include <support/crew.hpp>
+#include "runtime/src/sched/deque.hpp"
+#include "runtime/src/sched/idle_set.hpp"
+#include "runtime/src/sched/injection_queue.hpp"
+#include "runtime/src/sched/lifo_slot.hpp"
+#include "runtime/src/sched/pacer.hpp"
+#include <support/fiber_group.hpp>
 #include <support/test.hpp>
 
 namespace unit_queues {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using test::until;
 
 struct item {
@@ -175,7 +175,7 @@ TEST_CASE("threads outside wait at the soft mark, and the crossing is counted", 
   CHECK(q.times_over_mark() == 1);
   std::atomic<bool> let_in{false};
   std::thread outside([&] {
-    q.wait_for_room();
+    q.wait_for_capacity();
     let_in = true;
   });
   until([&] { return q.waiting_outside() == 1 || let_in.load(); });
@@ -190,12 +190,12 @@ TEST_CASE("the idle set finds the lowest sleeper and counts it as searching", "[
   idle_set set(130);
   set.announce_sleep(129, false);
   set.announce_sleep(65, false);
-  CHECK(set.look().parked() == 2);
-  CHECK(set.look().should_wake());
+  CHECK(set.load().parked() == 2);
+  CHECK(set.load().should_wake());
   CHECK(set.claim_parked() == 65u);
-  CHECK(set.look().parked() == 1);
-  CHECK(set.look().searching() == 1);
-  CHECK_FALSE(set.look().should_wake());  // somebody searches: the chain will go on from there
+  CHECK(set.load().parked() == 1);
+  CHECK(set.load().searching() == 1);
+  CHECK_FALSE(set.load().should_wake());  // somebody searches: the chain will go on from there
   CHECK(set.leave_search().searching() == 0);
   CHECK(set.claim_parked() == 129u);
   CHECK(set.claim_parked() == std::nullopt);
@@ -205,13 +205,13 @@ TEST_CASE("waking without a claim neither underflows nor leaks a searcher", "[un
   idle_set set(4);
   CHECK(set.try_become_searcher(4));
   set.announce_sleep(1, true);
-  CHECK(set.look().searching() == 0);
+  CHECK(set.load().searching() == 0);
   CHECK(set.cancel_sleep(1));  // timeout or second thoughts: it counts itself out, as a searcher
-  CHECK(set.look().parked() == 0);
-  CHECK(set.look().searching() == 1);
+  CHECK(set.load().parked() == 0);
+  CHECK(set.load().searching() == 1);
   CHECK_FALSE(set.cancel_sleep(1));  // a second time changes nothing
-  CHECK(set.look().parked() == 0);
-  CHECK(set.look().searching() == 1);
+  CHECK(set.load().parked() == 0);
+  CHECK(set.load().searching() == 1);
 }
 
 TEST_CASE("at most half of the workers search", "[unit][idle]") {
@@ -226,13 +226,13 @@ TEST_CASE("at most half of the workers search", "[unit][idle]") {
 TEST_CASE("the monitor's mark is taken back by exactly one", "[unit][idle]") {
   idle_set set(1);
   set.set_monitor_asleep();
-  CHECK(set.look().monitor_asleep());
-  CHECK_FALSE(set.look().nothing_to_do());
+  CHECK(set.load().monitor_asleep());
+  CHECK_FALSE(set.load().nothing_to_do());
   CHECK(set.clear_monitor_asleep());
   CHECK_FALSE(set.clear_monitor_asleep());
 }
 
-TEST_CASE("the interval follows the seed's table", "[unit][pace]") {
+TEST_CASE("the interval follows its table", "[unit][pace]") {
   STATIC_REQUIRE(interval_for(1'000) == 255);
   STATIC_REQUIRE(interval_for(10'000) == 100);
   STATIC_REQUIRE(interval_for(50'000) == 20);
@@ -243,7 +243,7 @@ TEST_CASE("the interval follows the seed's table", "[unit][pace]") {
 
 TEST_CASE("a tick is 128 polls and moves the average by a tenth", "[unit][pace]") {
   ramie::platform::virtual_clock clock;
-  pace p;
+  pacer p;
   p.restart(0, clock.now());
   CHECK(p.interval() == 20);
   CHECK_FALSE(p.tick_ended(127));
@@ -257,7 +257,7 @@ TEST_CASE("a tick is 128 polls and moves the average by a tenth", "[unit][pace]"
 
 TEST_CASE("the injection queue's turn comes every interval", "[unit][pace]") {
   ramie::platform::virtual_clock clock;
-  pace p;
+  pacer p;
   p.restart(0, clock.now());
   std::vector<int> turns;
   for (std::uint64_t polls = 1; polls <= 100; ++polls) {

@@ -7,15 +7,15 @@
 #include <optional>
 
 #include <ramie/platform/thread_meter.hpp>
-#include <sched/crowding.hpp>
-#include <sched/retreat.hpp>
-#include <support/crew.hpp>
+#include "runtime/src/sched/crowding.hpp"
+#include "runtime/src/sched/retreat.hpp"
+#include <support/fiber_group.hpp>
 #include <support/each_mechanism.hpp>
 #include <support/test.hpp>
 
 namespace unit_retreat {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
@@ -24,7 +24,7 @@ struct watched {
   ramie::platform::thread_usage used{1s, 1s, 1000};
   ramie::platform::time_point now{100s};
 
-  watched() { (void)room.look(used, now); }  // the first look only learns where the figures stand
+  watched() { (void)room.measure(used, now); }  // the first measurement only learns where the figures stand
 
   // Runs `times` times, for so long each, after it has waited for a processor for so long.
   unsigned runs(unsigned times, nanoseconds each, nanoseconds wait, nanoseconds rest = 0ns) {
@@ -32,7 +32,7 @@ struct watched {
     used.waited += times * wait;
     used.times += times;
     now += times * (each + wait + rest);
-    return room.look(used, now);
+    return room.measure(used, now);
   }
 };
 
@@ -69,69 +69,70 @@ TEST_CASE("a worker with little to do is not crowded", "[unit][retreat]") {
 TEST_CASE("it looks now and then", "[unit][retreat]") {
   crowding room;
   unsigned looks = 0;
-  for (unsigned i = 0; i < 10 * turns_per_crowding_look; ++i) looks += room.due();
+  for (unsigned i = 0; i < 10 * turns_per_crowding_measurement; ++i) looks += room.due();
   CHECK(looks == 10);
 }
 
 constexpr ramie::platform::time_point start{100s};
 
-TEST_CASE("leave is granted to one after the other, never to the last", "[unit][retreat]") {
+TEST_CASE("suspensions are granted to one after the other, never to the last", "[unit][retreat]") {
   retreat r;
-  CHECK_FALSE(r.ask(1, 1, start));
-  const auto first = r.ask(3, 1, start);
+  CHECK_FALSE(r.request(1, 1, start));
+  const auto first = r.request(3, 1, start);
   REQUIRE(first);
-  CHECK(first->until == start + shortest_leave);
-  CHECK_FALSE(r.ask(3, 1, start + time_between_leaves - 1ns));
-  CHECK(r.ask(3, 1, start + time_between_leaves));
-  CHECK_FALSE(r.ask(3, 1, start + 2 * time_between_leaves));
-  CHECK(r.out() == 2);
-  r.end(start + 3 * time_between_leaves);
-  CHECK(r.out() == 1);
-  CHECK(r.ask(3, 1, start + 3 * time_between_leaves));
+  CHECK(first->until == start + shortest_suspension);
+  CHECK_FALSE(r.request(3, 1, start + time_between_suspensions - 1ns));
+  CHECK(r.request(3, 1, start + time_between_suspensions));
+  CHECK_FALSE(r.request(3, 1, start + 2 * time_between_suspensions));
+  CHECK(r.suspended() == 2);
+  r.end(start + 3 * time_between_suspensions);
+  CHECK(r.suspended() == 1);
+  CHECK(r.request(3, 1, start + 3 * time_between_suspensions));
 }
 
 TEST_CASE("who has to go again soon stays longer", "[unit][retreat]") {
   retreat r;
   auto now = start;
-  for (const nanoseconds span : {shortest_leave, 4 * shortest_leave, longest_leave, longest_leave}) {
-    const auto granted = r.ask(2, 1, now);
+  for (const nanoseconds span :
+       {shortest_suspension, 4 * shortest_suspension, longest_suspension, longest_suspension}) {
+    const auto granted = r.request(2, 1, now);
     REQUIRE(granted);
     CHECK(granted->until - now == span);
     r.end(granted->until);
-    now = granted->until + soon_after_leave - 1ns;
+    now = granted->until + soon_after_suspension - 1ns;
   }
-  const auto later = r.ask(2, 1, now + 1ns);
+  const auto later = r.request(2, 1, now + 1ns);
   REQUIRE(later);
-  CHECK(later->until == now + 1ns + shortest_leave);
+  CHECK(later->until == now + 1ns + shortest_suspension);
 }
 
 TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]") {
   retreat r;
-  const auto granted = r.ask(2, 1, start);
+  const auto granted = r.request(2, 1, start);
   REQUIRE(granted);
   const auto now = start + 50ms;
-  CHECK_FALSE(r.ask(2, windows_before_recall - 1, now));
+  CHECK_FALSE(r.request(2, windows_before_recall - 1, now));
   CHECK_FALSE(r.is_recalled(*granted));
-  CHECK_FALSE(r.ask(2, windows_before_recall, now));
+  CHECK_FALSE(r.request(2, windows_before_recall, now));
   CHECK(r.is_recalled(*granted));
   r.end(now);
-  CHECK_FALSE(r.ask(2, 1, now + longest_leave - 1ns));
-  const auto again = r.ask(2, 1, now + longest_leave);
+  CHECK_FALSE(r.request(2, 1, now + longest_suspension - 1ns));
+  const auto again = r.request(2, 1, now + longest_suspension);
   REQUIRE(again);
   CHECK_FALSE(r.is_recalled(*again));
 }
 
 TEST_CASE("others get on if they get through what they have", "[unit][retreat]") {
-  outlook o(100);
-  CHECK(o.get_on(110, 10));
-  CHECK_FALSE(o.get_on(110, 1));
-  CHECK_FALSE(o.get_on(115, 6));
-  CHECK(o.get_on(120, 0));
-  for (unsigned i = 1; i < quiet_looks_before_return; ++i) CHECK(o.get_on(120, 0));
-  SECTION("or have nothing") { CHECK_FALSE(o.get_on(120, 0)); }
+  progress_of_others o(100);
+  CHECK(o.keep_up(110, 10));
+  CHECK_FALSE(o.keep_up(110, 1));
+  CHECK_FALSE(o.keep_up(115, 6));
+  CHECK(o.keep_up(120, 0));
+  for (unsigned i = 1; i < quiet_checks_before_return; ++i) CHECK(o.keep_up(120, 0));
+  SECTION("or have nothing") { CHECK_FALSE(o.keep_up(120, 0)); }
   SECTION("for long") {
-    CHECK(o.get_on(121, 0));
-    CHECK(o.get_on(121, 0));
+    CHECK(o.keep_up(121, 0));
+    CHECK(o.keep_up(121, 0));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("without a descriptor nothing is told", "[unit][retreat]") {
   CHECK(used.times == 0);
   CHECK(meter.read().times == 0);  // nor later: half of a figure is none
   crowding room;
-  CHECK(room.look(used, start) == 0);
+  CHECK(room.measure(used, start) == 0);
 }
 
 }  // namespace unit_retreat

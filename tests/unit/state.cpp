@@ -4,20 +4,19 @@
 
 #include <support/child.hpp>
 #include <support/test.hpp>
-#include <task/state.hpp>
+#include "runtime/src/task/state.hpp"
 
 namespace unit_state {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
+using test::dies_saying;
 
 // fiber_word is not copyable: tests drive one in place.
 struct driven {
   fiber_word w;
-  explicit driven(lifecycle to, bool second_reference = false) {
-    w.initialise(7);
-    if (second_reference) w.retain();
+  explicit driven(lifecycle to) {
     if (to == lifecycle::init) return;
-    w.init_to_runnable();
+    w.init_to_runnable(7);
     if (to == lifecycle::runnable) return;
     w.runnable_to_running();
     if (to == lifecycle::running) return;
@@ -31,61 +30,50 @@ struct driven {
   [[nodiscard]] lifecycle state() const { return w.load().state(); }
 };
 
-TEST_CASE("the word has the seed's layout", "[unit][state]") {
-  constexpr word_view w(std::uint64_t{3} << 40 | std::uint64_t{5} << 32 | std::uint64_t{2} << 16 | 0xabcd);
-  STATIC_REQUIRE(w.refs() == 3);
-  STATIC_REQUIRE(w.shield() == 5);
+TEST_CASE("the word has its documented layout", "[unit][state]") {
+  constexpr word_view w(std::uint64_t{2} << 16 | 0xabcd);
   STATIC_REQUIRE(w.state() == lifecycle::running);
   STATIC_REQUIRE(w.ticket() == 0xabcd);
-  STATIC_REQUIRE(word_view::ref_one == std::uint64_t{1} << 40);
+  STATIC_REQUIRE(w.is(lifecycle::running));
+  STATIC_REQUIRE(word_view(lifecycle::running, 0xabcd).bits() == w.bits());
   STATIC_REQUIRE(word_view(0).with(word_view::notified).bits() == std::uint64_t{1} << 24);
-  STATIC_REQUIRE(word_view(0).with_shield(1000).shield() == 255);
-  STATIC_REQUIRE(word_view(0).with_shield(1000).refs() == 0);  // a deep shield never spills into ref_count
-}
-
-TEST_CASE("the four-state view is derived", "[unit][state]") {
-  STATIC_REQUIRE(phase_of(lifecycle::init) == phase::idle);
-  STATIC_REQUIRE(phase_of(lifecycle::parked) == phase::idle);
-  STATIC_REQUIRE(phase_of(lifecycle::runnable) == phase::scheduled);
-  STATIC_REQUIRE(phase_of(lifecycle::waking) == phase::scheduled);
-  STATIC_REQUIRE(phase_of(lifecycle::running) == phase::running);
-  STATIC_REQUIRE(phase_of(lifecycle::parking) == phase::running);
-  STATIC_REQUIRE(phase_of(lifecycle::done) == phase::complete);
-  STATIC_REQUIRE(phase_of(lifecycle::cancelled) == phase::complete);
+  STATIC_REQUIRE(word_view(0).with(word_view::claimed).bits() == std::uint64_t{1} << 25);
+  STATIC_REQUIRE_FALSE(w.with(word_view::claimed).is(lifecycle::running));
+  CHECK(fiber_word().load().bits() == word_view(lifecycle::init, 0).bits());
 }
 
 TEST_CASE("the legal rows of the matrix", "[unit][state]") {
-  for (const bool shared : {false, true}) {  // plain stores for a sole reference, RMWs else
-    driven init(lifecycle::init, shared);
-    init.w.init_to_runnable();
-    CHECK(init.state() == lifecycle::runnable);
-    init.w.runnable_to_running();
-    CHECK(init.state() == lifecycle::running);
-    init.w.running_to_runnable();  // yield
-    CHECK(init.state() == lifecycle::runnable);
-    init.w.runnable_to_running();
-    init.w.running_to_parking(9);
-    CHECK(init.state() == lifecycle::parking);
-    CHECK(init.w.load().ticket() == 9);
-    CHECK(init.w.parking_to_running() == unpark_result::running);  // publish failed
-    init.w.running_to_parking(10);
-    CHECK(init.w.commit_park() == commit_result::parked);
-    CHECK(init.state() == lifecycle::parked);
-    CHECK(init.w.claim(10) == claim_result::won);
-    CHECK(init.state() == lifecycle::waking);
-    CHECK(init.w.complete() == complete_result::must_enqueue);
-    CHECK(init.state() == lifecycle::runnable);
-    init.w.runnable_to_running();
-    const auto end = init.w.finish(lifecycle::done);
-    CHECK(init.state() == lifecycle::done);
-    CHECK(end.last_reference != shared);
-    CHECK(init.w.load().refs() == (shared ? 1u : 0u));
-  }
+  driven d(lifecycle::init);
+  CHECK(d.state() == lifecycle::init);
+  d.w.init_to_runnable(7);
+  CHECK(d.state() == lifecycle::runnable);
+  d.w.runnable_to_running();
+  CHECK(d.state() == lifecycle::running);
+  d.w.running_to_runnable();  // yield
+  CHECK(d.state() == lifecycle::runnable);
+  d.w.runnable_to_running();
+  d.w.running_to_parking(9);
+  CHECK(d.state() == lifecycle::parking);
+  CHECK(d.w.load().ticket() == 9);
+  CHECK(d.w.parking_to_running() == unpark_result::running);  // publish failed
+  d.w.running_to_parking(10);
+  CHECK(d.w.commit_park() == commit_result::parked);
+  CHECK(d.state() == lifecycle::parked);
+  CHECK(d.w.claim(10) == claim_result::won);
+  CHECK(d.state() == lifecycle::waking);
+  CHECK(d.w.complete() == complete_result::must_enqueue);
+  CHECK(d.state() == lifecycle::runnable);
+  d.w.runnable_to_running();
+  d.w.finish(lifecycle::done);
+  CHECK(d.state() == lifecycle::done);
+  d.w.init_to_runnable(11);  // the frame's next fiber
+  CHECK(d.state() == lifecycle::runnable);
+  CHECK(d.w.load().ticket() == 11);
 }
 
 TEST_CASE("a fiber ends cancelled", "[unit][state]") {
   driven d(lifecycle::running);
-  CHECK(d.w.finish(lifecycle::cancelled).last_reference);
+  d.w.finish(lifecycle::cancelled);
   CHECK(d.state() == lifecycle::cancelled);
 }
 
@@ -149,35 +137,11 @@ TEST_CASE("wakes on anything but a wait change nothing", "[unit][state]") {
   for (const auto from : {lifecycle::init, lifecycle::runnable, lifecycle::running}) {
     driven d(from);
     const auto before = d.w.load().bits();
-    CHECK(d.w.wake(7) == wake_result::ignored);
-    CHECK(d.w.claim(7) == claim_result::lost);
+    const auto ticket = d.w.load().ticket();
+    CHECK(d.w.wake(ticket) == wake_result::ignored);
+    CHECK(d.w.claim(ticket) == claim_result::lost);
     CHECK(d.w.load().bits() == before);
   }
-}
-
-TEST_CASE("references and interest", "[unit][state]") {
-  driven d(lifecycle::running, true);
-  CHECK(d.w.ask_to_join());
-  CHECK(d.w.detach());
-  CHECK(d.w.load().has(word_view::detached));
-  const auto end = d.w.finish(lifecycle::done);
-  CHECK(end.wake_joiners);
-  CHECK_FALSE(end.last_reference);
-  CHECK_FALSE(d.w.ask_to_join());  // too late: nobody will tell
-  CHECK(d.w.release());
-}
-
-TEST_CASE("cancellation is effective only without a shield", "[unit][state]") {
-  driven d(lifecycle::running);
-  d.w.set_cancel_seen(true);
-  CHECK(d.w.load().cancellation_effective());
-  d.w.mirror_shield(1);
-  CHECK_FALSE(d.w.load().cancellation_effective());
-  d.w.mirror_shield(1000);
-  CHECK(d.w.load().shield() == 255);
-  CHECK(d.w.load().refs() == 1);
-  d.w.mirror_shield(0);
-  CHECK(d.w.load().cancellation_effective());
 }
 
 // Each MUST NOT and each missing row of the matrix ends the program, in release builds too.
@@ -187,21 +151,27 @@ TEST_CASE("illegal transitions are fatal", "[unit][state][death]") {
   const attempt attempts[] = {
       [] { driven(lifecycle::parked).w.runnable_to_running(); },
       [] { driven(lifecycle::parked).w.running_to_runnable(); },
-      [] { driven(lifecycle::running).w.init_to_runnable(); },
       [] { driven(lifecycle::runnable).w.running_to_parking(9); },
       [] { (void)driven(lifecycle::running).w.commit_park(); },
       [] { (void)driven(lifecycle::parked).w.commit_park(); },
       [] { (void)driven(lifecycle::parked).w.parking_to_running(); },
       [] { (void)driven(lifecycle::parked).w.complete(); },  // without a claim
       [] { (void)driven(lifecycle::running).w.complete(); },
-      [] { (void)driven(lifecycle::parked).w.finish(lifecycle::done); },
-      [] { (void)driven(lifecycle::runnable).w.finish(lifecycle::cancelled); },
+      [] { driven(lifecycle::parked).w.finish(lifecycle::done); },
+      [] { driven(lifecycle::runnable).w.finish(lifecycle::cancelled); },
   };
   for (const auto illegal : attempts) {
     const auto end = test::in_child(illegal);
     CHECK(end.signal == SIGABRT);
     CHECK(end.errors.find("illegal fiber transition") != std::string::npos);
   }
+}
+
+TEST_CASE("builds with checks notice a spawn into a frame that holds a fiber", "[unit][state][death][checks]") {
+  if (!ramie::platform::debug_checks) LEFT_OUT("only builds with checks look");
+  test::dies_saying([] { driven(lifecycle::runnable).w.init_to_runnable(9); }, "RUNNABLE -> RUNNABLE");
+  test::dies_saying([] { driven(lifecycle::running).w.init_to_runnable(9); }, "RUNNING -> RUNNABLE");
+  test::dies_saying([] { driven(lifecycle::parked).w.init_to_runnable(9); }, "PARKED -> RUNNABLE");
 }
 
 }  // namespace unit_state

@@ -14,7 +14,7 @@
 
 namespace unit_timers {
 
-using namespace ramie::detail;
+using namespace ramie::runtime_internal;
 
 namespace {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
-#include <sched/registry.hpp>
+#include "runtime/src/sched/registry.hpp"
 #include <support/child.hpp>
-#include <support/crew.hpp>
+#include <support/fiber_group.hpp>
 #include <support/findings.hpp>
 #include <support/test.hpp>
 #include <support/watchdog.hpp>
@@ -20,7 +20,7 @@ namespace unit_watchdog {
 
 int listed() {
   int count = 0;
-  ramie::detail::for_each_scheduler([&](ramie::detail::scheduler&) { ++count; });
+  ramie::runtime_internal::for_each_scheduler([&](ramie::runtime_internal::scheduler&) { ++count; });
   return count;
 }
 

@@ -33,12 +33,7 @@ long skynet(long leaves) {
 result skynet_channels(unsigned workers, const sizes& s) {
   const long leaves = s["leaves"];
   return ramie::run(with(workers), [=]() -> result {
-    require(skynet(1'000) == 499'500, "skynet");
-    const auto start = stopwatch::now();
-    const long sum = skynet(leaves);
-    const double ns = ns_each(leaves, start);
-    require(sum == leaves * (leaves - 1) / 2, "skynet");
-    return {ns, "ns"};
+    return timed_skynet(leaves, [](long size) { return skynet(size); });
   });
 }
 
@@ -50,16 +45,10 @@ result ping_pong(unsigned workers, const sizes& s) {
     n.spawn([=] {
       for (long v : there) back.send(v);
     });
-    const auto round_trips = [&](long count) {
-      for (long i = 0; i < count; ++i) {
-        there.send(i);
-        require(*back.recv() == i, "echo");
-      }
-    };
-    round_trips(1'000);
-    const auto start = stopwatch::now();
-    round_trips(rounds);
-    const double ns = ns_each(rounds, start);
+    const double ns = round_trip_ns(rounds, [&](long i) {
+      there.send(i);
+      require(*back.recv() == i, "echo");
+    });
     there.close();
     n.join();
     return {ns, "ns"};
@@ -164,16 +153,10 @@ result watch_in_turns(unsigned workers, const sizes& s) {
     n.spawn([asked = there.subscribe(), back]() mutable {
       while (asked.changed()) back.send(*asked.get());
     });
-    const auto round_trips = [&](long count) {
-      for (long i = 0; i < count; ++i) {
-        there.send(i);
-        require(answer.changed() && *answer.get() == i, "watch");
-      }
-    };
-    round_trips(1'000);
-    const auto start = stopwatch::now();
-    round_trips(rounds);
-    const double ns = ns_each(rounds, start);
+    const double ns = round_trip_ns(rounds, [&](long i) {
+      there.send(i);
+      require(answer.changed() && *answer.get() == i, "watch");
+    });
     there.close();
     n.join();
     return {ns, "ns"};

@@ -55,26 +55,20 @@ result semaphore_alone(unsigned workers, const sizes& s) {
 }
 
 result notify_in_turns(unsigned workers, const sizes& s) {
-  const long rounds = s["rounds"], before = 1'000;
+  const long rounds = s["rounds"];
   return ramie::run(with(workers), [=]() -> result {
     ramie::notify there, back;
     ramie::nursery n;
     n.spawn([&, rounds] {
-      for (long i = 0; i < before + rounds; ++i) {
+      for (long i = 0; i < warm_up_trips + rounds; ++i) {
         there.wait();
         back.notify_one();
       }
     });
-    const auto round_trips = [&](long count) {
-      for (long i = 0; i < count; ++i) {
-        there.notify_one();
-        back.wait();
-      }
-    };
-    round_trips(before);
-    const auto start = stopwatch::now();
-    round_trips(rounds);
-    const double ns = ns_each(rounds, start);
+    const double ns = round_trip_ns(rounds, [&](long) {
+      there.notify_one();
+      back.wait();
+    });
     n.join();
     return {ns, "ns"};
   });

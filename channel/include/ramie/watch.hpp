@@ -1,80 +1,87 @@
 // SPDX-License-Identifier: BSL-1.0
-// The latest value of something, and being told when it changes. Values in between may be missed: only the latest
-// counts.
+// The latest value of something, and waiting until it changes. Values in between may be missed: only the latest counts.
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
-#include <ramie/clock.hpp>
-#include <ramie/detail/bulletin.hpp>
+#include <ramie/deadline.hpp>
+#include <ramie/detail/broadcast_log.hpp>
+#include <ramie/received.hpp>
 
 namespace ramie::inline v0 {
 
 // Sees the value and waits for the next one. A copy goes on by itself from the same generation. Used by one fiber or
-// thread at a time.
+// thread at a time. All but the constructor, generation() and valid() throw usage_error on an empty handle.
 template <class T>
 class watch_receiver {
  public:
   using value_type = T;
-  watch_receiver() noexcept = default;
-  explicit watch_receiver(::ramie::detail::reader_ref at) noexcept : at_(std::move(at)) {}
+  watch_receiver() noexcept = default;  // empty
 
   // The latest value, shared and never changed; it counts as seen. Not a cancellation point.
   [[nodiscard]] std::shared_ptr<const T> get() {
-    const auto now = latest(*at_);
-    at_.position = now.posted;
-    return std::static_pointer_cast<const T>(now.what);
+    const auto now = latest_entry(at_.need("watch_receiver", "get"));
+    at_.position = now.written;
+    return std::static_pointer_cast<const T>(now.entry);
   }
   // The same, but it does not count as seen.
-  [[nodiscard]] std::shared_ptr<const T> look() const { return std::static_pointer_cast<const T>(latest(*at_).what); }
+  [[nodiscard]] std::shared_ptr<const T> peek() const {
+    return std::static_pointer_cast<const T>(latest_entry(at_.need("watch_receiver", "peek")).entry);
+  }
   // Whether there is a value that was not seen. Not a cancellation point.
-  [[nodiscard]] bool has_changed() const { return posted(*at_) > at_.position; }
+  [[nodiscard]] bool has_changed() const {
+    return entries_written(at_.need("watch_receiver", "has_changed")) > at_.position;
+  }
 
   // Waits until there is a value that was not seen, which counts as seen then. False: closed, and none will come. A
   // cancellation point.
-  [[nodiscard]] bool changed() {
-    return changed_until(std::chrono::steady_clock::time_point::max()) == channel_status::ok;
-  }
-  // The same, no longer than that: ok, closed or timed_out. Throws std::bad_alloc or std::system_error if the deadline
-  // can't be kept.
-  [[nodiscard]] channel_status changed_until(std::chrono::steady_clock::time_point deadline) {
-    const auto status = await_notice(*at_, at_.position, deadline, ::ramie::detail::notice_kind::change);
-    if (status == channel_status::ok) at_.position = posted(*at_);
+  [[nodiscard]] bool changed() { return changed_until(deadline()) == channel_status::ok; }
+  // The same, waiting no longer than that: ok, closed or timed_out. A point in time or a duration is a deadline. Throws
+  // std::bad_alloc or std::system_error if the deadline can't be kept.
+  [[nodiscard]] channel_status changed_until(deadline until) {
+    auto& log = at_.need("watch_receiver", "changed");
+    const auto status = await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::watch);
+    if (status == channel_status::ok) at_.position = entries_written(log);
     return status;
   }
   template <class Rep, class Period>
   [[nodiscard]] channel_status changed_for(std::chrono::duration<Rep, Period> limit) {
-    return changed_until(::ramie::detail::time_after(limit));
+    return changed_until(limit);
   }
-  // How many values were seen or skipped, the first included.
+  // How many values were seen or skipped, the first included. Not a cancellation point.
   [[nodiscard]] std::uint64_t generation() const noexcept { return at_.position; }
-  [[nodiscard]] bool valid() const noexcept { return at_.valid(); }
-
-  // For select's on_join; not part of the API.
-  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept { return at_.join_source(); }
+  // Whether there is a watch behind the handle. Not a cancellation point.
+  [[nodiscard]] bool valid() const noexcept { return at_.get() != nullptr; }
 
  private:
-  ::ramie::detail::reader_ref at_;
+  template <::ramie::channel_internal::log_kind, class, class>
+  friend class ::ramie::channel_internal::log_writer;
+  explicit watch_receiver(::ramie::channel_internal::log_reader at) noexcept : at_(std::move(at)) {}
+  friend struct ::ramie::runtime_internal::ready_access;
+  [[nodiscard]] ::ramie::runtime_internal::ready_source as_ready_source() const noexcept {
+    return at_.as_ready_source();
+  }
+  ::ramie::channel_internal::log_reader at_;
 };
 
-// Sets the value: send, subscribe (having seen the present value), close (detail/bulletin.hpp). Copies are the same
-// watch; when the last one goes, it closes, and the value stays.
+// Sets the value: send, subscribe (the present value counts as seen), close, is_closed, receivers, valid
+// (detail/broadcast_log.hpp). Copies are the same watch; when the last one goes, it closes, and the value stays.
 template <class T>
-class watch : public ::ramie::detail::posts<T, watch_receiver<T>> {
+class watch
+    : public ::ramie::channel_internal::log_writer<::ramie::channel_internal::log_kind::watch, T, watch_receiver<T>> {
  public:
-  watch() noexcept = default;
+  watch() noexcept = default;  // empty
   // Throws std::bad_alloc and what moving T throws.
   explicit watch(T first)
-      : ::ramie::detail::posts<T, watch_receiver<T>>(
-            ::ramie::detail::make_bulletin(1, std::make_shared<const T>(std::move(first)))) {}
+      : watch::log_writer(
+            ::ramie::channel_internal::make_broadcast_log(1, std::make_shared<const T>(std::move(first)))) {}
 
-  // The present value, shared and never changed.
+  // The present value, shared and never changed. Not a cancellation point. Throws usage_error on an empty handle.
   [[nodiscard]] std::shared_ptr<const T> get() const {
-    return std::static_pointer_cast<const T>(latest(this->board()).what);
+    return std::static_pointer_cast<const T>(latest_entry(this->need("get")).entry);
   }
 };
 

@@ -42,6 +42,10 @@ class outcome {
     if (!has_value()) std::rethrow_exception(std::get<1>(what_));
     return std::get<0>(what_);
   }
+  [[nodiscard]] const T& value() const& {
+    if (!has_value()) std::rethrow_exception(std::get<1>(what_));
+    return std::get<0>(what_);
+  }
   [[nodiscard]] T&& value() && { return std::move(value()); }
   // Null if there is a value.
   [[nodiscard]] std::exception_ptr failure() const noexcept { return has_value() ? nullptr : std::get<1>(what_); }
@@ -52,17 +56,20 @@ class outcome {
 
 }  // namespace ramie::inline v0
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 // In a catch block, as a fiber: what ended the function, or null if that is a cancellation of the fiber.
 [[nodiscard]] std::exception_ptr current_failure() noexcept;
 // Of the calling fiber; nobody gets it.
 void report_lost_end(const std::exception_ptr& failure) noexcept;
 
-// What a call gives, as something that can be kept: void is std::monostate, a reference a std::reference_wrapper.
+// What a call gives, as something that can be kept: void is std::monostate, an lvalue reference a
+// std::reference_wrapper.
 template <class F>
 struct kept {
-  using raw = std::invoke_result_t<F&>;
+  using raw = kept_result<std::invoke_result_t<F&>>;
   using type = std::conditional_t<
       std::is_void_v<raw>, std::monostate,
       std::conditional_t<std::is_reference_v<raw>, std::reference_wrapper<std::remove_reference_t<raw>>,
@@ -150,7 +157,7 @@ auto gather_range(Call call, source_location site, Range& all) {
 // is kept here.
 template <class T>
 struct race_result {
-  detail::atomic<bool> won{false};
+  runtime_internal::atomic<bool> won{false};
   std::optional<T> first;
 
   template <class F>
@@ -168,10 +175,10 @@ struct race_result {
     if (is_first) n.cancel("the race is over");
   }
   template <class F>
-  void enter(nursery& n, F& f, source_location site) {
+  void spawn(nursery& n, F& f, source_location site) {
     n.spawn([this, &n, &f] { run(n, f); }, site);
   }
-  T announce() { return std::move(*first); }
+  T take_first() { return std::move(*first); }
 };
 
 // One type if all agree, else a variant of them, each once.
@@ -187,59 +194,58 @@ struct merge_types<std::variant<Seen...>, T, Rest...>
     : std::conditional_t<(std::is_same_v<T, Seen> || ...), merge_types<std::variant<Seen...>, Rest...>,
                          merge_types<std::variant<Seen..., T>, Rest...>> {};
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal
 
 namespace ramie::inline v0 {
 
-// A tuple of the results, in the order of the functions; std::monostate for void, std::reference_wrapper for a
-// reference.
-template <std::invocable... F>
-auto join_all(F&&... f) {
-  return ::ramie::detail::gather(std::index_sequence_for<F...>(), ::ramie::detail::result_of_each(), source_location{},
-                                 f...);
-}
+namespace function_objects {
 
-// The same for a range of functions, which gives a vector.
-template <std::ranges::forward_range Range>
-requires std::invocable<std::ranges::range_reference_t<Range>>
-auto join_all(Range&& all, source_location site = source_location::current()) {
-  return ::ramie::detail::gather_range(::ramie::detail::result_of_each(), site, all);
-}
+// Up to eight functions (detail/call_site.hpp), or a range of any number of one type. `Call` is what becomes of each.
+template <class Call>
+struct gather : nursery_internal::calls_with_site<gather<Call>> {
+  template <class Range>
+  auto call_range_at(source_location site, Range& all) const {
+    return nursery_internal::gather_range(Call(), site, all);
+  }
+  template <class... F>
+  auto call_at(source_location site, F&... f) const {
+    return nursery_internal::gather(std::index_sequence_for<F...>(), Call(), site, f...);
+  }
+};
 
-// A tuple of outcomes.
-template <std::invocable... F>
-auto try_join_all(F&&... f) {
-  return ::ramie::detail::gather(std::index_sequence_for<F...>(), ::ramie::detail::outcome_of_each(), source_location{},
-                                 f...);
-}
+struct race : nursery_internal::calls_with_site<race> {
+  template <class Range>
+  auto call_range_at(source_location site, Range& all) const {
+    using result = nursery_internal::kept_t<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
+    if (std::ranges::empty(all)) throw usage_error("ramie: race: there is no function to run. Give it at least one.");
+    nursery_internal::race_result<result> contenders;
+    with_nursery(
+        [&](nursery& n) {
+          for (auto& f : all) contenders.spawn(n, f, site);
+        },
+        site);
+    return contenders.take_first();
+  }
+  template <class... F>
+  auto call_at(source_location site, F&... f) const {
+    using result = typename nursery_internal::merge_types<std::variant<>, nursery_internal::kept_t<F>...>::type;
+    nursery_internal::race_result<result> contenders;
+    with_nursery([&](nursery& n) { (contenders.spawn(n, f, site), ...); }, site);
+    return contenders.take_first();
+  }
+};
 
-template <std::ranges::forward_range Range>
-requires std::invocable<std::ranges::range_reference_t<Range>>
-auto try_join_all(Range&& all, source_location site = source_location::current()) {
-  return ::ramie::detail::gather_range(::ramie::detail::outcome_of_each(), site, all);
-}
+}  // namespace function_objects
 
-// The winner's result: one type if all functions return the same, else a std::variant of the types.
-template <std::invocable... F>
-requires(sizeof...(F) > 0) auto race(F&&... f) {
-  using result = typename ::ramie::detail::merge_types<std::variant<>, ::ramie::detail::kept_t<F>...>::type;
-  ::ramie::detail::race_result<result> contest;
-  with_nursery([&](nursery& n) { (contest.enter(n, f, source_location{}), ...); });
-  return contest.announce();
-}
+// The results of f(), g() …: a tuple in the order of the functions, with std::monostate for void and
+// std::reference_wrapper for a reference; of a range of functions, a vector.
+inline constexpr function_objects::gather<nursery_internal::result_of_each> join_all{};
 
-template <std::ranges::forward_range Range>
-requires std::invocable<std::ranges::range_reference_t<Range>>
-auto race(Range&& all, source_location site = source_location::current()) {
-  using result = ::ramie::detail::kept_t<std::remove_reference_t<std::ranges::range_reference_t<Range>>>;
-  if (std::ranges::empty(all)) throw usage_error("ramie: a race without a function to run.");
-  ::ramie::detail::race_result<result> contest;
-  with_nursery(
-      [&](nursery& n) {
-        for (auto& f : all) contest.enter(n, f, site);
-      },
-      site);
-  return contest.announce();
-}
+// The same of outcomes.
+inline constexpr function_objects::gather<nursery_internal::outcome_of_each> try_join_all{};
+
+// The winner's result: one type if all functions return the same, else a std::variant of the types. Throws usage_error
+// for an empty range.
+inline constexpr function_objects::race race{};
 
 }  // namespace ramie::inline v0

@@ -2,30 +2,41 @@
 // What spawn returns: a handle on one child's result.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
-#include <ramie/detail/joinable.hpp>
-#include <ramie/detail/task_record.hpp>
+#include <ramie/cancel.hpp>
+#include <ramie/deadline.hpp>
+#include <ramie/detail/ready_source.hpp>
+#include <ramie/detail/task_block.hpp>
 
-namespace ramie::detail {
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
 
 struct task_handle {
-  task_record* record = nullptr;
+  task_block* block = nullptr;
   nursery_core* home = nullptr;
   std::uint64_t life = 0;  // of the nursery: a later one may use the same memory
 };
 
-void await_task(const task_handle& handle);       // throws usage_error, cancelled
+// Throw usage_error, cancelled. The second returns whether the task has ended; it may also throw std::bad_alloc.
+void await_task(const task_handle& handle);
+[[nodiscard]] bool await_task_until(const task_handle& handle, deadline until);
 void rethrow_failure(const task_handle& handle);  // returns if the task has a value
 void value_taken(const task_handle& handle);      // throws usage_error if it was before
 [[nodiscard]] bool task_done(const task_handle& handle);
-void drop_task(task_record& task, nursery_core& home, std::uint64_t life) noexcept;
-[[nodiscard]] join_target task_join_target(const task_handle& handle) noexcept;
-[[noreturn]] void no_such_task();
+bool cancel_task(const task_handle& handle, cancel_reason reason);  // throws usage_error, std::bad_alloc
+void drop_task(task_block& task, nursery_core& home, std::uint64_t life) noexcept;
+[[nodiscard]] ready_source task_ready_source(const task_handle& handle) noexcept;
+[[noreturn]] void no_such_task(const char* function);
 
-}  // namespace ramie::detail
+}  // namespace ramie::nursery_internal
 
 namespace ramie::inline v0 {
 
@@ -37,8 +48,7 @@ class task {
  public:
   using result_type = R;
 
-  task() noexcept = default;
-  explicit task(const ::ramie::detail::task_handle& handle) noexcept : handle_(handle) {}
+  task() noexcept = default;  // empty: no child behind it
   task(task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
   task& operator=(task&& other) noexcept {
     if (this != &other) {
@@ -55,47 +65,101 @@ class task {
   // nursery is gone or the value was taken.
   R get() {
     wait();
-    ::ramie::detail::rethrow_failure(handle_);
+    return take();
+  }
+
+  // The same, but not beyond `until`. Of a value: std::optional of it, empty if the child has not ended by then; of a
+  // reference, std::optional of std::reference_wrapper; of void, whether the child has ended. The child goes on, and
+  // the handle is as good as before. A cancellation point like get(). Throws what get() throws, and std::bad_alloc or
+  // std::system_error if the time can't be kept.
+  auto get_until(deadline until) {
+    if constexpr (std::is_void_v<R>) {
+      if (!wait_until(until)) return false;
+      take();
+      return true;
+    } else if constexpr (std::is_reference_v<R>) {
+      using reference = std::reference_wrapper<std::remove_reference_t<R>>;
+      return wait_until(until) ? std::optional<reference>(take()) : std::optional<reference>();
+    } else {
+      return wait_until(until) ? std::optional<std::remove_cv_t<R>>(take()) : std::optional<std::remove_cv_t<R>>();
+    }
+  }
+  template <class Rep, class Period>
+  auto get_for(std::chrono::duration<Rep, Period> limit) {
+    return get_until(limit);
+  }
+
+  // Waits for the child's end, whatever it is. A cancellation point, unless the child has ended already: throws
+  // `cancelled`. Throws usage_error if the handle is empty or its nursery is gone, std::bad_alloc on a thread's first
+  // wait.
+  void wait() {
+    if (handle_.block == nullptr) nursery_internal::no_such_task("task::wait");
+    nursery_internal::await_task(handle_);
+  }
+
+  // The same, but not beyond `until`: whether the child has ended. Throws usage_error like get(), and std::bad_alloc or
+  // std::system_error if the time can't be kept.
+  [[nodiscard]] bool wait_until(deadline until) {
+    if (handle_.block == nullptr) nursery_internal::no_such_task("task::wait_until");
+    return nursery_internal::await_task_until(handle_, until);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> limit) {
+    return wait_until(limit);
+  }
+
+  // Whether the child has ended. Not a cancellation point. Throws usage_error like get().
+  [[nodiscard]] bool done() const {
+    if (handle_.block == nullptr) nursery_internal::no_such_task("task::done");
+    return nursery_internal::task_done(handle_);
+  }
+
+  // Cancels this child and what it has opened (its nurseries and their children), not its siblings: it ends as
+  // cancelled, which does not fail its nursery, or, if it has not started, without running. Returns whether this call
+  // was the first, and the child had not ended. Not a cancellation point. Throws usage_error like get(),
+  // std::bad_alloc.
+  bool cancel(std::string why = {}, source_location where = source_location::current()) {
+    if (handle_.block == nullptr) nursery_internal::no_such_task("task::cancel");
+    return nursery_internal::cancel_task(handle_, {cancel_kind::requested, std::move(why), where});
+  }
+
+  // Whether there is a child behind this handle: not after reset(), nor after a move from here. Any fiber or thread,
+  // one at a time. Not a cancellation point.
+  [[nodiscard]] bool valid() const noexcept { return handle_.block != nullptr; }
+
+  // Lets go of the child, which goes on; the handle is empty then. Idempotent. Whoever has the handle, any fiber or
+  // thread. Never waits; not a cancellation point.
+  void reset() noexcept {
+    if (handle_.block == nullptr) return;
+    const nursery_internal::task_handle gone = std::exchange(handle_, {});
+    nursery_internal::drop_task(*gone.block, *gone.home, gone.life);  // in registers: it is called after most spawns
+  }
+
+ private:
+  friend class nursery;
+  friend struct runtime_internal::ready_access;
+  explicit task(const nursery_internal::task_handle& handle) noexcept : handle_(handle) {}
+
+  // An empty handle is never ready.
+  [[nodiscard]] runtime_internal::ready_source as_ready_source() const noexcept {
+    return valid() ? nursery_internal::task_ready_source(handle_) : runtime_internal::ready_source{};
+  }
+
+  // The child has ended.
+  R take() {
+    nursery_internal::rethrow_failure(handle_);
     if constexpr (!std::is_void_v<R>) {
-      auto& holder = static_cast<::ramie::detail::result_holder<R>&>(*handle_.record);
+      auto& holder = static_cast<nursery_internal::result_holder<R>&>(*handle_.block);
       if constexpr (std::is_reference_v<R>) {
         return static_cast<R>(*holder.value());
       } else {
-        ::ramie::detail::value_taken(handle_);
+        nursery_internal::value_taken(handle_);
         return std::move(holder.value());
       }
     }
   }
 
-  // Waits for the child's end, whatever it is. A cancellation point, unless the child has ended already.
-  void wait() {
-    if (handle_.record == nullptr) ::ramie::detail::no_such_task();
-    ::ramie::detail::await_task(handle_);
-  }
-
-  // Whether the child has ended. Not a cancellation point. Throws usage_error like get().
-  [[nodiscard]] bool done() const {
-    if (handle_.record == nullptr) ::ramie::detail::no_such_task();
-    return ::ramie::detail::task_done(handle_);
-  }
-
-  // Whether there is a child behind this handle.
-  [[nodiscard]] bool valid() const noexcept { return handle_.record != nullptr; }
-
-  // For select's on_join; not part of the API. An empty handle is never ready.
-  [[nodiscard]] ::ramie::detail::join_target join_source() const noexcept {
-    return valid() ? ::ramie::detail::task_join_target(handle_) : ::ramie::detail::join_target{};
-  }
-
-  // Lets go of the child, which goes on.
-  void reset() noexcept {
-    if (handle_.record == nullptr) return;
-    const ::ramie::detail::task_handle gone = std::exchange(handle_, {});
-    ::ramie::detail::drop_task(*gone.record, *gone.home, gone.life);  // in registers: it is called after most spawns
-  }
-
- private:
-  ::ramie::detail::task_handle handle_;
+  nursery_internal::task_handle handle_;
 };
 
 }  // namespace ramie::inline v0

@@ -14,7 +14,7 @@ namespace ramie::platform {
 
 #if defined(RAMIE_NO_IO_URING)
 std::unique_ptr<io_backend> make_uring_backend() {
-  throw std::system_error(ENOSYS, std::system_category(), "ramie: built without io_uring");
+  throw std::system_error(ENOSYS, std::system_category(), "ramie: io_uring_setup: built without it");
 }
 #endif
 
@@ -40,8 +40,7 @@ io_mechanism asked_for() {
   for (const auto which : {io_mechanism::io_uring, io_mechanism::epoll, io_mechanism::poll}) {
     if (std::string_view(text) == to_string(which)) return which;
   }
-  throw std::system_error(EINVAL, std::system_category(),
-                          "ramie: RAMIE_IO_BACKEND is none of io_uring, epoll, poll");
+  throw std::system_error(EINVAL, std::system_category(), "ramie: RAMIE_IO_BACKEND: none of io_uring, epoll, poll");
 }
 
 }  // namespace
@@ -57,7 +56,7 @@ const char* to_string(io_mechanism which) noexcept {
 }
 
 #if !defined(RAMIE_HOOKS)
-std::unique_ptr<io_backend> made_unruly(std::unique_ptr<io_backend> inner) {
+std::unique_ptr<io_backend> with_faults(std::unique_ptr<io_backend> inner) {
   return inner;
 }
 #endif
@@ -65,16 +64,16 @@ std::unique_ptr<io_backend> made_unruly(std::unique_ptr<io_backend> inner) {
 std::unique_ptr<io_backend> make_io_backend(io_mechanism which, std::string& why_not) {
   why_not.clear();
   if (which == io_mechanism::automatic) which = asked_for();
-  if (which != io_mechanism::automatic) return made_unruly(make(which));
+  if (which != io_mechanism::automatic) return with_faults(make(which));
   for (const auto each : {io_mechanism::io_uring, io_mechanism::epoll}) {
     try {
-      return made_unruly(make(each));
+      return with_faults(make(each));
     } catch (const std::system_error& e) {
       if (!why_not.empty()) why_not += "; ";
       why_not += e.what();
     }
   }
-  return made_unruly(make(io_mechanism::poll));
+  return with_faults(make(io_mechanism::poll));
 }
 
 }  // namespace ramie::platform

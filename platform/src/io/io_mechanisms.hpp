@@ -2,16 +2,13 @@
 // The mechanisms behind io_backend.hpp, and what they share. Each throws std::system_error if the machine refuses it.
 #pragma once
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <system_error>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/io_backend.hpp>
+#include <ramie/platform/unique_fd.hpp>
 
 namespace ramie::platform {
 
@@ -19,23 +16,9 @@ namespace ramie::platform {
 [[nodiscard]] std::unique_ptr<io_backend> make_epoll_backend();
 [[nodiscard]] std::unique_ptr<io_backend> make_poll_backend();
 
-// In the build for tests, and if a test asks for it: one whose completions come late, in disorder and short (faults.hpp).
-[[nodiscard]] std::unique_ptr<io_backend> made_unruly(std::unique_ptr<io_backend> inner);
-
-// Closed with its owner, also if the rest of that owner can't be made.
-class descriptor {
- public:
-  explicit descriptor(int fd, const char* what) : fd_(fd) {
-    if (fd < 0) throw std::system_error(errno, std::system_category(), what);
-  }
-  ~descriptor() { ::close(fd_); }
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  [[nodiscard]] int get() const noexcept { return fd_; }
-
- private:
-  const int fd_;
-};
+// In the build for tests: `inner`, or a backend around it with the io_faults that the test has enabled (faults.hpp).
+// Else `inner`.
+[[nodiscard]] std::unique_ptr<io_backend> with_faults(std::unique_ptr<io_backend> inner);
 
 // From now, not less; nothing if it has passed.
 struct time_span {

@@ -55,11 +55,11 @@ void readiness_backend::submit(io_operation& op) noexcept {
   if (op.result != -EAGAIN) done(op);
 }
 
-// -EAGAIN: it waits. Else why it can't.
+// -EAGAIN: it is listed and waits. Else the -errno with which it can't.
 std::int32_t readiness_backend::list(io_operation& op) noexcept {
   const auto index = static_cast<std::size_t>(op.fd);
   if (op.fd < 0) return -EBADF;
-  if (index >= waiting_.size() && !make_room(index + 1)) return -ENOMEM;
+  if (index >= waiting_.size() && !grow_to(index + 1)) return -ENOMEM;
   enlist(waiting_[index], op);
   if (const int refused = arm(op.fd)) {
     delist(op);
@@ -68,7 +68,7 @@ std::int32_t readiness_backend::list(io_operation& op) noexcept {
   return -EAGAIN;
 }
 
-bool readiness_backend::make_room(std::size_t descriptors) noexcept {
+bool readiness_backend::grow_to(std::size_t descriptors) noexcept {
   try {
     waiting_.resize(std::bit_ceil(descriptors));
   } catch (const std::bad_alloc&) {
@@ -88,7 +88,7 @@ void readiness_backend::cancel(io_operation& op) noexcept {
   std::lock_guard hold(mutex_);
   if (op.link == nullptr) return;  // done
   delist(op);
-  (void)arm(op.fd);  // for fewer: if that fails, an event comes for nobody
+  (void)arm(op.fd);  // for fewer events: if that fails, one comes that no operation waits for
   op.result = -ECANCELED;
   done(op);
 }

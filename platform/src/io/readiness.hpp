@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
-// Completions for systems that only tell when a descriptor is ready. An operation is tried at once; if it would block, it
-// is listed with its descriptor, and tried again when that is ready.
+// Completions on top of readiness (epoll, poll). An operation is tried at once; if it would block, it is listed with
+// its descriptor, and tried again when that is ready.
 //
 // Invariants, all under the lock
-//   R1  An operation is in one place: nowhere (its submitter tries it), in the list of its descriptor, or in the list of
-//       what is done.
-//   R2  If the list of a descriptor is not empty, what they wait for is armed, or an event of it has been collected and
-//       is about to be worked off. Arming is level triggered, and comes after listing: readiness in between is not
-//       missed.
-//   R3  Whoever puts something into the done list while somebody sleeps in wait() wakes it.
+//   R1  An operation is in no list (its submitter tries it), in the list of its descriptor, or in the done list.
+//   R2  If the list of a descriptor is not empty, the events that its operations wait for are armed, or an event of it
+//       has been collected and is about to be handled. Arming is level triggered, and comes after listing: readiness in
+//       between is not missed.
+//   R3  Whoever puts an operation into the done list while a thread sleeps in wait() interrupts that sleep.
 //
 // Descriptors are non-blocking (O_NONBLOCK).
 #pragma once
@@ -36,11 +35,12 @@ class readiness_source {
   };
 
   virtual ~readiness_source() = default;
-  // From now on `events` of the descriptor are waited for, once; 0: none. Returns 0 or an errno.
+  // Watches the descriptor for `events`, until one has been collected; 0: none. Returns 0 or an errno.
   [[nodiscard]] virtual int arm(std::int32_t fd, std::uint32_t events) noexcept = 0;
-  // What is ready; sleeps until then if `until` says so (time_point::min(): not at all). Without the lock.
+  // Collects events; if there are none, sleeps until there are or until `until` (time_point::min(): does not sleep).
+  // Called without the lock.
   [[nodiscard]] virtual std::size_t collect(std::span<event> out, time_point until) noexcept = 0;
-  // Ends the collect() of this moment, or the next one.
+  // Ends a collect() that sleeps, or the next one.
   virtual void interrupt() noexcept = 0;
   [[nodiscard]] virtual io_mechanism mechanism() const noexcept = 0;
 };
@@ -60,10 +60,10 @@ class readiness_backend final : public io_backend {
   [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
-  static constexpr std::size_t events_at_once = 64;  // on the stack of whichever fiber has just parked
+  static constexpr std::size_t events_at_once = 64;  // few: collect() runs on the stack of a fiber that has just parked
 
   [[nodiscard]] std::int32_t list(io_operation& op) noexcept;
-  [[nodiscard]] bool make_room(std::size_t descriptors) noexcept;
+  [[nodiscard]] bool grow_to(std::size_t descriptors) noexcept;
   [[nodiscard]] int arm(std::int32_t fd) noexcept;
   void work_off(const readiness_source::event& e) noexcept;
   void collect(time_point until) noexcept;

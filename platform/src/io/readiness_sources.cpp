@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// epoll and poll as sources of readiness. Both have an eventfd among what they watch, by which they are interrupted.
+// epoll and poll as sources of readiness. Both also watch an eventfd (the bell), by which a sleep is interrupted.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -23,27 +23,27 @@ namespace ramie::platform {
 
 namespace {
 
-// Readable from interrupt() until cleared.
+// Readable from ring() until clear().
 class bell {
  public:
   bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "ramie: eventfd") {}
   [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-  void ring() const noexcept { (void)!::eventfd_write(fd_.get(), 1); }  // full: it rings already
+  void ring() const noexcept { (void)!::eventfd_write(fd_.get(), 1); }  // fails only if it is readable already
   void clear() const noexcept {
     eventfd_t count = 0;
     (void)!::eventfd_read(fd_.get(), &count);
   }
 
  private:
-  const descriptor fd_;
+  const unique_fd fd_;
 };
 
-// The bell is for whoever sleeps: one that only looks leaves it ringing.
+// Only a call that sleeps clears the bell: one that merely polls must not take it from a sleeper.
 bool sleeps(time_point until) noexcept {
   return until != time_point::min();
 }
 
-// Null: for ever.
+// Null: no timeout.
 const timespec* span_until(time_point until, timespec& room) noexcept {
   if (until == io_backend::never) return nullptr;
   const auto [seconds, nanoseconds] = time_left(until);
@@ -97,7 +97,7 @@ class epoll_source final : public readiness_source {
   void interrupt() noexcept override { bell_.ring(); }
 
  private:
-  static constexpr std::size_t most = 64;  // on the stack of whichever fiber has just parked
+  static constexpr std::size_t most = 64;  // few: collect() runs on the stack of a fiber that has just parked
 
   [[nodiscard]] int wait(epoll_event* found, int room, const timespec* span) noexcept {
 #if defined(SYS_epoll_pwait2)
@@ -110,12 +110,12 @@ class epoll_source final : public readiness_source {
     return ::epoll_wait(fd_.get(), found, room, whole_milliseconds(span));
   }
 
-  const descriptor fd_;
+  const unique_fd fd_;
   const bell bell_;
   atomic<bool> exact_{true};
 };
 
-// What is watched is copied before each sleep; who arms something more interrupts it.
+// The list of watched descriptors is copied before each sleep; arming another one interrupts the sleep.
 class poll_source final : public readiness_source {
  public:
   [[nodiscard]] io_mechanism mechanism() const noexcept override { return io_mechanism::poll; }
@@ -168,7 +168,7 @@ class poll_source final : public readiness_source {
   void interrupt() noexcept override { bell_.ring(); }
 
  private:
-  // Once: not if another thread has told of it.
+  // False: another thread has collected it meanwhile.
   [[nodiscard]] bool disarm(std::int32_t fd) noexcept {
     const auto at = std::ranges::find(armed_, fd, &pollfd::fd);
     return at != armed_.end() && std::exchange(at->events, short{0}) != 0;

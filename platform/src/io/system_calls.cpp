@@ -16,7 +16,7 @@ namespace ramie::platform {
 
 namespace {
 
-constexpr std::uint32_t started = 1;  // state: a connect that is under way
+constexpr std::uint32_t started = 1;  // io_operation::state of a connect that is in progress
 
 std::int32_t outcome(ssize_t returned) noexcept {
   return returned >= 0 ? static_cast<std::int32_t>(returned) : -errno;
@@ -76,17 +76,17 @@ std::int32_t attempt(io_operation& op) noexcept {
   return -EINVAL;
 }
 
-// At a time: copying more than that would hold up those who wait for the worker.
+// The most that is copied in one call: more would delay the other fibers of the worker.
 constexpr std::size_t most_copied = 256 * 1024;
 
-// Regular files at an offset: what is in the page cache. Those that can't tell leave it to threads.
+// Reads of regular files at an offset, from the page cache only. -EOPNOTSUPP: a thread has to do it.
 std::int32_t attempt_cached(const io_operation& op) noexcept {
 #if defined(RWF_NOWAIT)
   if (op.code == io_code::read || op.code == io_code::read_vector) {
     if (op.count == 0) return 0;
     iovec first{op.memory, op.count};
     if (op.code == io_code::read_vector) first = *static_cast<const iovec*>(op.memory);
-    const bool whole = op.code == io_code::read_vector && first.iov_len < most_copied;  // the rest is as short, mostly
+    const bool whole = op.code == io_code::read_vector && first.iov_len < most_copied;  // the others mostly are, too
     first.iov_len = std::min(first.iov_len, most_copied);
     const auto* const vectors = whole ? static_cast<const iovec*>(op.memory) : &first;
     const std::int32_t result =
@@ -97,7 +97,7 @@ std::int32_t attempt_cached(const io_operation& op) noexcept {
   return -EOPNOTSUPP;
 }
 
-std::int32_t carry_out_once(const io_operation& op) noexcept {
+std::int32_t perform_once(const io_operation& op) noexcept {
   if (op.code == io_code::sync && faults::strikes(fault::file_sync)) return -EIO;
   auto* const vectors = static_cast<const iovec*>(op.memory);
   const auto count = static_cast<int>(op.count);
@@ -119,7 +119,7 @@ bool is_of_file(const io_operation& op) noexcept {
 
 std::int32_t try_at_once(io_operation& op) noexcept {
   for (;;) {
-    if (faults::befalls(io_whim::again)) {
+    if (faults::occurs(io_fault::again)) {
       if (is_of_file(op)) return -EOPNOTSUPP;
       if (op.code != io_code::nothing) return -EAGAIN;
     }
@@ -128,9 +128,9 @@ std::int32_t try_at_once(io_operation& op) noexcept {
   }
 }
 
-std::int32_t carry_out(const io_operation& op) noexcept {
+std::int32_t perform(const io_operation& op) noexcept {
   for (;;) {
-    const std::int32_t result = carry_out_once(op);
+    const std::int32_t result = perform_once(op);
     if (result != -EINTR) return result;
   }
 }
@@ -142,7 +142,7 @@ std::uint32_t awaited(const io_operation& op) noexcept {
     case io_code::send:
     case io_code::send_message:
     case io_code::connect: return POLLOUT;
-    case io_code::ready: return op.flags | POLLERR | POLLHUP;  // which always come
+    case io_code::ready: return op.flags | POLLERR | POLLHUP;  // which poll always reports
     default: return POLLIN;
   }
 }

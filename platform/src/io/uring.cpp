@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 // io_uring behind the contract of io_backend.hpp.
 //
-// One ring, used from user space under a lock by whoever calls: its owner nearly always, another worker when the owner
-// is held up. So no IORING_SETUP_SINGLE_ISSUER and no DEFER_TASKRUN, with which only the owner could fetch
-// completions. COOP_TASKRUN instead: the kernel does not interrupt a running owner for each of them, but posts them when
-// it enters the kernel next, at its clock tick at the latest. (5.19; older kernels interrupt.)
+// One ring, used under a lock: by its worker nearly always, by another thread when that worker is held up by a fiber.
+//
+// Rejected: IORING_SETUP_SINGLE_ISSUER and DEFER_TASKRUN, with which only the worker itself could fetch completions.
+// COOP_TASKRUN instead: the kernel does not interrupt a running worker for each completion, but posts them when the
+// worker enters the kernel next, at the clock tick at the latest. (Since 5.19; older kernels interrupt.)
 //
 // Invariants, all under the lock
-//   G1  An operation that was submitted is in `unsent_`, because the submission queue had no room, or is the user data of
-//       exactly one of: an entry of that queue, a request in the kernel, a completion.
+//   G1  A submitted operation is in `unsent_`, because the submission queue had no room, or is the user data of exactly
+//       one of: an entry of that queue, a request in the kernel, a completion.
 //   G2  A cancellation is queued behind the operation it names, and is in the kernel before that operation's memory can
 //       be another's: entries are taken in order.
-//   G3  An operation that the kernel would only try (-EAGAIN, of a descriptor that is O_NONBLOCK) is tried again when
-//       poll says so; `cancelled` is remembered, because in between there is nothing that the kernel could cancel.
+//   G3  An operation that the kernel ends with -EAGAIN, because its descriptor is O_NONBLOCK, is submitted again when a
+//       poll request has completed. `cancelled` is remembered in its state, because in between the kernel has nothing
+//       to cancel.
 //   G4  `asleep` is set before the sleeper looks for `woken`, and `woken` before the waker looks for `asleep`.
 #include <liburing.h>
 #include <poll.h>
@@ -40,13 +42,13 @@ namespace {
 
 constexpr unsigned most_submissions = 256;
 constexpr unsigned most_completions = 4096;
-constexpr std::chrono::milliseconds patience{1};  // with a kernel that does not take what is submitted
+constexpr std::chrono::milliseconds retry_interval{1};  // of submissions that the kernel does not accept
 
 // Bits of io_operation::state.
 constexpr std::uint32_t cancelled = 1;
 constexpr std::uint32_t polling = 2;
 constexpr std::uint32_t handed_out = 4;
-constexpr std::uint32_t feigned = 8;  // it is something else, which will count as a failure to begin (faults.hpp)
+constexpr std::uint32_t faulty = 8;  // replaced by a NOP, whose completion counts as -EAGAIN or -EINTR (faults.hpp)
 
 constexpr std::uint8_t needed[] = {IORING_OP_NOP,     IORING_OP_READ,    IORING_OP_WRITE, IORING_OP_READV,
                                    IORING_OP_WRITEV,  IORING_OP_RECV,    IORING_OP_SEND,  IORING_OP_RECVMSG,
@@ -61,7 +63,7 @@ class ring {
  public:
   ring() {
     io_uring_params p{};
-    const bool small = faults::befalls(io_whim::small_queues);
+    const bool small = faults::occurs(io_fault::small_queues);
     const unsigned submissions = small ? 2 : most_submissions;
     p.cq_entries = small ? 4 : most_completions;
     p.flags = IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP;
@@ -78,7 +80,7 @@ class ring {
     constexpr unsigned features = IORING_FEAT_EXT_ARG | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS;
     if ((p.features & features) != features || !knows_all()) {
       io_uring_queue_exit(&it);
-      refused(ENOSYS, "ramie: io_uring of a kernel before 5.11");
+      refused(ENOSYS, "ramie: io_uring_setup: a kernel before 5.11");
     }
   }
   ~ring() { io_uring_queue_exit(&it); }
@@ -98,7 +100,7 @@ class ring {
   }
 };
 
-// First in, first out; who is in it may leave.
+// First in, first out; an operation may be removed from anywhere in it.
 class operation_queue {
  public:
   [[nodiscard]] io_operation* first() const noexcept { return first_; }
@@ -138,7 +140,7 @@ class uring_backend final : public io_backend {
     if ((op.state & (cancelled | handed_out)) != 0) return;
     op.state |= cancelled;
     if (op.link == nullptr && !ask_to_cancel(op)) uncancelled_.add(op);  // listed: it is not started any more
-    if (asleep_) ring_bell();  // to send it, or to hand it out
+    if (asleep_) ring_bell();  // the sleeper sends it to the kernel, or hands the operation out
   }
 
   void flush() noexcept override {
@@ -149,8 +151,9 @@ class uring_backend final : public io_backend {
   [[nodiscard]] std::size_t poll(std::span<io_operation*> out) noexcept override {
     std::lock_guard hold(mutex_);
     push();
-    if (asleep_) return 0;  // who sleeps takes what there is, and above all the bell
-    if ((IO_URING_READ_ONCE(*ring_.it.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
+    if (asleep_) return 0;  // the sleeper takes the completions; the bell's must not be taken from it
+    const auto flags = IO_URING_READ_ONCE(*ring_.it.sq.kflags);
+    if ((flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0) (void)io_uring_get_events(&ring_.it);
     return reap(out);
   }
 
@@ -161,7 +164,7 @@ class uring_backend final : public io_backend {
       const std::size_t count = reap(out);
       if (count != 0 || std::exchange(woken_, false) || !arm_bell()) return count;
       push();
-      if (!all_sent()) until = std::min(until, std::chrono::steady_clock::now() + patience);
+      if (!all_sent()) until = std::min(until, std::chrono::steady_clock::now() + retry_interval);
       asleep_ = true;
     }
     sleep(until);
@@ -179,7 +182,7 @@ class uring_backend final : public io_backend {
   [[nodiscard]] std::size_t under_way() const noexcept override { return under_way_; }
 
  private:
-  // Room for an entry, or null: the kernel takes no more until completions are fetched.
+  // A free entry of the submission queue, or null: the kernel accepts no more until completions are fetched.
   [[nodiscard]] io_uring_sqe* entry() noexcept {
     if (faults::strikes(fault::submission)) return nullptr;
     io_uring_sqe* e = io_uring_get_sqe(&ring_.it);
@@ -191,8 +194,8 @@ class uring_backend final : public io_backend {
   [[nodiscard]] bool start(io_operation& op) noexcept {
     io_uring_sqe* const e = entry();
     if (e == nullptr) return false;
-    if (op.code != io_code::nothing && faults::befalls(io_whim::again)) {
-      op.state |= feigned;
+    if (op.code != io_code::nothing && faults::occurs(io_fault::again)) {
+      op.state |= faulty;
       io_uring_prep_nop(e);
     } else {
       prepare(*e, op);
@@ -236,21 +239,21 @@ class uring_backend final : public io_backend {
 
   void ring_bell() const noexcept { (void)!::eventfd_write(bell_.get(), 1); }
 
-  // The kernel may refuse to take more for a moment: no memory, or completions that have to be fetched first.
+  // False: the kernel does not accept more for now, for lack of memory or because completions must be fetched first.
   [[nodiscard]] bool all_sent() noexcept {
     return io_uring_sq_ready(&ring_.it) == 0 && unsent_.first() == nullptr && uncancelled_.first() == nullptr;
   }
 
-  // What had no room, and then everything to the kernel.
+  // Queues what had no room before, then passes the submission queue to the kernel.
   void push() noexcept {
     for (io_operation* op = uncancelled_.first(); op != nullptr && ask_to_cancel(*op); op = uncancelled_.first()) {
       uncancelled_.remove(*op);
     }
     for (io_operation* op = unsent_.first(); op != nullptr; op = unsent_.first()) {
-      if ((op->state & cancelled) != 0) break;  // handed out by reap
-      unsent_.remove(*op);                      // it may be in no list when it is started
+      if ((op->state & cancelled) != 0) break;  // reap() hands it out
+      unsent_.remove(*op);                      // an operation that is started is in no list
       if (start(*op)) continue;
-      unsent_.add(*op);  // the last one now; their order is nobody's
+      unsent_.add(*op);  // the last one now: no order is promised
       break;
     }
     if (io_uring_sq_ready(&ring_.it) != 0) (void)io_uring_submit(&ring_.it);
@@ -283,14 +286,14 @@ class uring_backend final : public io_backend {
     return count;
   }
 
-  // False: it is not over.
+  // The kernel has completed it. False: it is submitted again.
   [[nodiscard]] bool settle(io_operation& op, std::int32_t result) noexcept {
     if (op.link != nullptr) uncancelled_.remove(op);
-    if ((op.state & feigned) != 0) {
-      op.state &= ~feigned;
+    if ((op.state & faulty) != 0) {
+      op.state &= ~faulty;
       result = (op.state & polling) != 0 ? -EINTR : -EAGAIN;
     }
-    // -ECANCELED that nobody asked for: the thread that submitted it has ended, and the kernel took its requests along.
+    // -ECANCELED without a cancellation: the thread that submitted it has ended, and the kernel cancels its requests.
     const bool again =
         result == -EINTR || result == -ECANCELED || ((op.state & polling) != 0 && result >= 0);
     const bool not_yet = result == -EAGAIN || (op.code == io_code::connect && result == -EALREADY);
@@ -313,7 +316,7 @@ class uring_backend final : public io_backend {
     return bell_armed_ = true;
   }
 
-  // In the kernel, without a look at what user space shares with it.
+  // Only waits in the kernel: does not touch the queues, for which the caller would need the lock.
   void sleep(time_point until) noexcept {
     if (faults::strikes(fault::io_sleep)) return;
     __kernel_timespec span{};
@@ -328,12 +331,12 @@ class uring_backend final : public io_backend {
                     sizeof how);
   }
 
-  const descriptor bell_{::eventfd(0, EFD_CLOEXEC), "ramie: eventfd"};
-  std::uint64_t rung_ = 0;  // what is read from it, and known by
+  const unique_fd bell_{::eventfd(0, EFD_CLOEXEC), "ramie: eventfd"};
+  std::uint64_t rung_ = 0;  // what is read from the bell; its address is that request's user data
   ring ring_;
   mutex mutex_;
-  operation_queue unsent_;
-  operation_queue uncancelled_;
+  operation_queue unsent_;       // submitted, but the submission queue had no room
+  operation_queue uncancelled_;  // to be cancelled, likewise
   counter under_way_;
   bool bell_armed_ = false;
   bool asleep_ = false;

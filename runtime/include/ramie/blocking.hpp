@@ -11,9 +11,9 @@
 #include <ramie/detail/callable.hpp>
 #include <ramie/version.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-// What blocking() does with f, without knowing what it is.
+// blocking(), type-erased.
 void run_blocking(void (*call)(void*), void* data);
 
 class detachable_call {
@@ -21,7 +21,7 @@ class detachable_call {
   virtual ~detachable_call() = default;
   virtual void call() = 0;
 };
-// Returns when the call has, with `work` as it was; may have taken it for good if it throws `cancelled`.
+// Returns when the call has returned, with `work` in its place; if it throws `cancelled`, it may have kept `work`.
 void run_detachable(std::unique_ptr<detachable_call>& work);
 
 // Room for what a call returns.
@@ -71,28 +71,28 @@ class detachable_function final : public detachable_call {
   call_result<R> result_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 // Runs f() on a thread of the runtime's blocking pool while the calling fiber waits and its worker runs others; returns
 // what f returns, or throws what it throws. For calls that block or compute for long: files, name lookups, libraries.
 //
-// The pool starts a thread if none is idle, up to options.max_blocking_threads; beyond that calls wait in line. f runs
+// The pool starts a thread if none is idle, up to options.max_blocking_threads; beyond that calls are queued. f runs
 // outside of any fiber: there, this_fiber, now() and every operation of ramie behave as on a plain thread, and
 // blocking() just calls its argument, as it does on every plain thread.
 //
-// A cancellation point: throws `cancelled`. A call that is still in line is then taken out and never runs. One that
+// A cancellation point: throws `cancelled`. A call that is still queued is then removed and never runs. One that
 // runs is not interrupted: blocking() waits for its end, drops its result, and throws `cancelled`; if f has thrown,
 // that failure is reported (set_report_handler). A call that has ended before the cancellation came counts. Throws
 // std::system_error or std::bad_alloc if there is no thread and none can be started; f has not been called then.
 template <class F>
-auto blocking(F&& f) -> ::ramie::detail::call_gives_t<F&> {
+auto blocking(F&& f) -> ::ramie::runtime_internal::call_gives_t<F&> {
   static_assert(std::is_invocable_v<F&>,
                 "ramie: blocking(f) calls f() without arguments, and f can't be called like that.");
-  ::ramie::detail::call_result<::ramie::detail::call_gives_t<F&>> result;
+  ::ramie::runtime_internal::call_result<::ramie::runtime_internal::call_gives_t<F&>> result;
   auto call = [&] { result.take_from(f); };
-  ::ramie::detail::run_blocking([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call);
+  ::ramie::runtime_internal::run_blocking([](void* c) { (*static_cast<decltype(call)*>(c))(); }, &call);
   return result.give();
 }
 
@@ -101,15 +101,16 @@ struct detach_on_cancel_t {
 };
 inline constexpr detach_on_cancel_t detach_on_cancel{};
 
-// The same for a call that may be left behind: f is moved or copied to the heap first, and if the fiber is cancelled
-// while f runs, blocking() throws `cancelled` at once. f then finishes by itself and is destroyed on its thread; what
-// it returns is dropped, what it throws is reported. It must not use anything that goes with the fiber. The runtime's
-// destructor waits for it.
+// The same for a call that the caller may abandon: f is moved or copied to the heap first, and if the fiber is
+// cancelled while f runs, blocking() throws `cancelled` at once. f then finishes by itself and is destroyed on its
+// thread; what it returns is dropped, what it throws is reported. It must not use anything that ends with the fiber.
+// The runtime's destructor waits for it.
 template <class F>
-auto blocking(detach_on_cancel_t, F&& f) -> std::invoke_result_t<std::decay_t<F>&> {
-  using function = ::ramie::detail::detachable_function<std::decay_t<F>, std::invoke_result_t<std::decay_t<F>&>>;
-  std::unique_ptr<::ramie::detail::detachable_call> work = std::make_unique<function>(std::forward<F>(f));
-  ::ramie::detail::run_detachable(work);
+auto blocking(detach_on_cancel_t, F&& f) -> ::ramie::runtime_internal::call_keeps_t<std::decay_t<F>&> {
+  using result = ::ramie::runtime_internal::call_keeps_t<std::decay_t<F>&>;
+  using function = ::ramie::runtime_internal::detachable_function<std::decay_t<F>, result>;
+  std::unique_ptr<::ramie::runtime_internal::detachable_call> work = std::make_unique<function>(std::forward<F>(f));
+  ::ramie::runtime_internal::run_detachable(work);
   return static_cast<function&>(*work).give();
 }
 

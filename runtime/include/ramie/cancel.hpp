@@ -14,11 +14,11 @@
 
 #include <ramie/version.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 class cancel_scope;
 class carried_failure;
 class fiber;
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
@@ -75,7 +75,7 @@ class cancelled {
   [[nodiscard]] std::string describe() const;
 
  private:
-  friend class ::ramie::detail::cancel_scope;
+  friend class ::ramie::runtime_internal::cancel_scope;
   cancelled(std::shared_ptr<const cancel_reason> reason, std::uint64_t number, std::exception_ptr cause) noexcept
       : reason_(std::move(reason)), number_(number), cause_(std::move(cause)) {}
 
@@ -84,7 +84,7 @@ class cancelled {
   std::shared_ptr<const scope_path> path_;  // null: no memory for it
   std::exception_ptr cause_;                // also when there was no memory for a reason
   // Only in what was thrown at the owner of a nursery: the cause, and whether it was received.
-  std::shared_ptr<::ramie::detail::carried_failure> carried_;
+  std::shared_ptr<::ramie::runtime_internal::carried_failure> carried_;
 };
 
 // While a shield lives, cancellation from outside it is not delivered to the fiber that made it;
@@ -92,6 +92,8 @@ class cancelled {
 // Shields nest. Bound to the block and the fiber (or plain thread) that made it.
 class shield {
  public:
+  // Not a cancellation point, nor is the destructor: what that lets through comes with the next cancellation point.
+  // Throws nothing in a fiber; std::bad_alloc on a plain thread that has not waited before.
   explicit shield(source_location where = source_location::current());
   ~shield();
   shield(const shield&) = delete;

@@ -10,6 +10,9 @@
 namespace ramie::platform {
 class virtual_clock;
 }
+namespace ramie::runtime_internal {
+class scheduler;
+}
 
 namespace ramie::inline v0 {
 
@@ -17,23 +20,24 @@ namespace ramie::inline v0 {
 // its deadlines from it; the clock must outlive the runtime.
 class manual_clock {
  public:
+  // Throws std::bad_alloc.
   manual_clock();
   ~manual_clock();
   manual_clock(const manual_clock&) = delete;
   manual_clock& operator=(const manual_clock&) = delete;
 
-  // Any thread or fiber. Deadlines that have come are carried out before it returns, and the callbacks of stop tokens
-  // that they stop are called there: those must not wait, nor advance the clock. Not a cancellation point.
+  // Any thread or fiber. Deadlines that have come fire before it returns, and the callbacks of stop tokens that they
+  // stop are called there: those must not wait, nor advance the clock. Not a cancellation point.
   void advance(std::chrono::nanoseconds by);
+  // The time it stands at. Any thread or fiber. Not a cancellation point.
   [[nodiscard]] std::chrono::steady_clock::time_point now() const noexcept;
-
-  // For the runtime; not part of the API.
-  [[nodiscard]] platform::virtual_clock& internals() noexcept { return *clock_; }
 
  protected:
   explicit manual_clock(bool advances_itself);  // testing::virtual_clock
 
  private:
+  friend class ::ramie::runtime_internal::scheduler;
+
   std::unique_ptr<platform::virtual_clock> clock_;
 };
 
@@ -43,7 +47,7 @@ class manual_clock {
 
 }  // namespace ramie::inline v0
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Now plus a duration; durations beyond what the clock can tell mean never.
 template <class Rep, class Period>
@@ -56,4 +60,4 @@ template <class Rep, class Period>
   return start + std::chrono::ceil<clock::duration>(limit);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

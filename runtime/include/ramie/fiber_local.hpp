@@ -8,7 +8,7 @@
 
 #include <ramie/version.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 struct local_node {
   std::uint64_t key;
@@ -23,7 +23,7 @@ struct local_node {
 // Takes the node over, also when it throws (std::bad_alloc).
 void add_local(local_node* node);
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
@@ -36,7 +36,7 @@ enum class inherit : bool { no, yes };
 template <class T, inherit ByChildren = inherit::no>
 class fiber_local {
  public:
-  fiber_local() noexcept : key_(::ramie::detail::next_local_key()) {}
+  fiber_local() noexcept : key_(::ramie::runtime_internal::next_local_key()) {}
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
@@ -48,13 +48,14 @@ class fiber_local {
   [[nodiscard]] T& operator*() { return get(); }
   [[nodiscard]] T* operator->() { return &get(); }
 
-  // The caller's own, or null if it has none yet. Not a cancellation point.
+  // The caller's own, or null if it has none yet. Any fiber or plain thread. Not a cancellation point.
   [[nodiscard]] T* find() const noexcept {
-    auto* const node = static_cast<cell*>(::ramie::detail::find_local(key_));
+    auto* const node = static_cast<cell*>(::ramie::runtime_internal::find_local(key_));
     return node != nullptr ? &node->value : nullptr;
   }
 
-  // Not a cancellation point.
+  // Makes this the caller's own value. Any fiber or plain thread. Not a cancellation point. Throws std::bad_alloc, and
+  // what moving T throws.
   void set(T value) {
     if (T* const there = find()) {
       *there = std::move(value);
@@ -64,7 +65,7 @@ class fiber_local {
   }
 
  private:
-  struct cell : ::ramie::detail::local_node {
+  struct cell : ::ramie::runtime_internal::local_node {
     T value;
     template <class V>
     cell(std::uint64_t id, V&& v) : local_node{id, nullptr, &cell::drop, copier()}, value(std::forward<V>(v)) {}
@@ -83,7 +84,7 @@ class fiber_local {
 
   T& add(T&& value) {
     auto* const node = new cell(key_, std::move(value));
-    ::ramie::detail::add_local(node);
+    ::ramie::runtime_internal::add_local(node);
     return node->value;
   }
 

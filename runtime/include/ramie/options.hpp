@@ -13,15 +13,15 @@ namespace ramie::inline v0 {
 
 class manual_clock;
 
-// Workers used when nothing is said: one per processor this process may run on.
+// The default number of workers: one per processor this process may run on.
 [[nodiscard]] unsigned default_workers() noexcept;
 
 // A way of running that makes scheduling hostile on purpose, for tests. Every choice is drawn from the seed; with more
-// than one worker the threads' timing has its say, too. What it did is counted: runtime_stats::chaos. docs/testing.md.
+// than one worker the threads' timing matters, too. What it did is counted: runtime_stats::chaos. docs/testing.md.
 struct chaos_mode {
   std::uint64_t seed = 1;
-  bool migrations = true;   // a fiber that comes back to the worker it left is passed on, where there is another
-  bool yields = true;       // fibers give way before waits and between channel operations
+  bool migrations = true;   // a fiber that would go on on the worker it left is passed on to another one
+  bool yields = true;       // fibers yield before waits and between channel operations
   bool wake_yields = true;  // and after spawns and wakes: don't hold a std::mutex over those then
   bool steals = true;       // workers take from each other although they have something else to do
   bool delays = true;       // woken fibers are held back while others run
@@ -48,14 +48,14 @@ struct options {
   // The same for the fiber that run() starts: as much as a thread has.
   std::size_t root_stack_size = 8 * 1024 * 1024;
 
-  // An allocator of yours for the stacks; none: the runtime's own.
+  // A user's allocator for the stacks; empty: the runtime's own.
   stack_source stacks = {};
 
   // Whether stalled workers are replaced (see workers).
   bool elastic = true;
 
-  // Threads for blocking(), at least 1: started when none is idle. Calls beyond that wait in line. One that has had
-  // nothing to do for the idle time, by the machine's clock, leaves.
+  // Threads for blocking(), at least 1: started when none is idle. Calls beyond that are queued. A thread that has
+  // been idle for blocking_idle_time, by the machine's clock, ends.
   unsigned max_blocking_threads = 512;
   std::chrono::nanoseconds blocking_idle_time = std::chrono::seconds(10);
 
@@ -63,8 +63,8 @@ struct options {
   // each time: it blocks, or computes for too long. Builds with checks do so anyway, if elastic.
   bool report_stalls = false;
 
-  // What is asked for and refused is a std::system_error at the first operation. What the automatic choice has to pass
-  // over is reported (set_report_handler).
+  // A mechanism that is named here and that the machine refuses is a std::system_error at the first operation. What the
+  // automatic choice has to pass over is reported (set_report_handler).
   io_choice io = io_choice::automatic;
 
   // Hostile scheduling, for tests.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the runtime has to tell although nobody asked: failures that reach nobody, cancellations that were
-// swallowed, fibers that hold their workers, output that was never written, a machine that refuses io_uring.
+// Reports: problems for which no call of the program can return an error. Failures that no caller can receive,
+// cancellations that were swallowed, fibers that hold their workers, output that was never written, a machine that
+// refuses io_uring.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@
 namespace ramie::inline v0 {
 
 enum class report_kind : std::uint8_t {
-  lost_failure,            // a fiber failed and nobody could receive the exception
+  lost_failure,            // a fiber failed and no caller could receive the exception
   swallowed_cancellation,  // a fiber caught `cancelled`, did not end its scope, and got it again
   stalled_worker,          // a fiber blocks its worker, or computes for long, while others wait (options.report_stalls)
   io_fallback,             // the machine refused io_uring or epoll: `who` is what is used instead, `text` why
-  lost_output,             // a buffered_writer was destroyed with bytes that nobody had flushed
+  lost_output,             // a buffered_writer was destroyed with bytes that were not flushed
 };
 
 struct report {
   report_kind kind;
   std::string who;             // the fiber: number, name, spawn site; lost_output: where the writer was made
-  std::string text;            // what() of the failure, the reason of the cancellation, for how long it has held it, how many bytes
+  std::string text;            // what() of the failure, the reason of the cancellation, how long, how many bytes
   std::exception_ptr failure;  // lost_failure: the exception
 };
 

@@ -15,13 +15,14 @@
 
 namespace ramie::inline v0 {
 
-// What chance does to a pause, so that those who failed together do not come back together.
+// How pauses are randomised, so that callers that failed together do not retry together.
 class jitter {
  public:
+  // The whole pause, every time.
   [[nodiscard]] static constexpr jitter none() noexcept { return jitter(kind::none, 0); }
-  // Anything from nothing to the whole pause.
+  // Between zero and the whole pause.
   [[nodiscard]] static constexpr jitter full() noexcept { return jitter(kind::full, 1); }
-  // The pause, give or take that part of it, 0 to 1.
+  // The pause, plus or minus up to that part of it, 0 to 1.
   [[nodiscard]] static constexpr jitter ratio(double part) noexcept { return jitter(kind::ratio, part); }
 
   enum class kind : std::uint8_t { none, full, ratio };
@@ -41,14 +42,14 @@ struct retry_policy {
   double factor = 2;
   std::chrono::nanoseconds longest_delay = std::chrono::seconds(30);
   jitter spread = jitter::full();
-  std::uint64_t seed = 0;  // of the jitter; 0: another one each time
+  std::uint64_t seed = 0;  // of the jitter; 0: a different one each time
   // Whether such a failure is worth another attempt; empty: every one is. Not asked about `cancelled`.
   std::function<bool(const std::exception_ptr&)> retry_on{};
 };
 
 }  // namespace ramie::inline v0
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // The pauses of one retry().
 class backoff_plan {
@@ -62,7 +63,7 @@ class backoff_plan {
   [[nodiscard]] std::chrono::nanoseconds next_pause() noexcept;
 
  private:
-  [[nodiscard]] double chance() noexcept;  // from 0 to 1
+  [[nodiscard]] double chance() noexcept;  // random, from 0 to 1
 
   const retry_policy& policy_;
   unsigned begun_ = 0;
@@ -70,22 +71,22 @@ class backoff_plan {
   std::uint64_t random_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
-// Calls f() until it returns something that will do, and returns that. After a failure, or a result for which
+// Calls f() until it returns a satisfactory result, and returns that. After a failure, or a result for which
 // unsatisfied(result) is true, it pauses and tries again, until the attempts are used up or policy.retry_on says no:
 // then the last failure is rethrown, or the last result returned.
 //
-// A cancellation of the caller is never retried, nor anything else after it: it passes through. A `cancelled` that is not
-// its own (cancelled::is_own()), as of a nursery in f that a child's failure has cut short, is a failure like any other;
-// retry_on is asked about the failure behind it. A cancellation point in the pauses, and as far as f is one. Fibers and plain threads; pauses are by now(). Throws usage_error for a policy that
-// can't work, before f is called.
+// A cancellation of the caller is never retried: it passes through. A `cancelled` that is not the caller's own
+// (cancelled::is_own()), as of a nursery in f that a child's failure has cut short, is a failure like any other;
+// retry_on is asked about the failure behind it. A cancellation point in the pauses, and as far as f is one. Fibers and
+// plain threads; pauses are by now(). Throws usage_error for a policy that can't work, before f is called.
 template <class F, class Unsatisfied>
 auto retry(const retry_policy& policy, F&& f, Unsatisfied&& unsatisfied) -> std::invoke_result_t<F&> {
   using result = std::invoke_result_t<F&>;
-  for (::ramie::detail::backoff_plan plan(policy);; sleep_for(plan.next_pause())) {
+  for (::ramie::runtime_internal::backoff_plan plan(policy);; sleep_for(plan.next_pause())) {
     const bool last = plan.last_attempt();
     try {
       if constexpr (std::is_void_v<result>) {

@@ -15,23 +15,23 @@
 #include <ramie/stats.hpp>
 #include <ramie/version.hpp>
 
-namespace ramie::detail {
-class director;
+namespace ramie::runtime_internal {
 class scheduler;
-}  // namespace ramie::detail
+class scheduling_policy;
+struct runtime_access;
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 class runtime {
  public:
-  // Starts no thread yet. Throws usage_error for options that can't work.
+  // Starts no thread yet. Throws usage_error for options that can't work, std::bad_alloc, and what the allocator of
+  // `options.stacks` throws, which is tried once.
   explicit runtime(const options& wanted = {});
-  // For testing::explore; not part of the API.
-  runtime(const options& wanted, ::ramie::detail::director* by);
 
-  // Cancels what still runs, waits until it has unwound, then ends the workers. Any thread, and fibers of other runtimes,
-  // whose worker it blocks meanwhile. By one of its own fibers, or in a call of blocking() of theirs, it ends the program
-  // with a message: it would wait for itself. (std::exit() in a fiber destroys a static runtime there.)
+  // Cancels what still runs, waits until it has unwound, then ends the workers. Any thread, and fibers of other
+  // runtimes, whose worker it blocks meanwhile. By one of its own fibers, or in a call of blocking() of theirs, it ends
+  // the program with a message: it would wait for itself. (std::exit() in a fiber destroys a static runtime there.)
   ~runtime();
   runtime(const runtime&) = delete;
   runtime& operator=(const runtime&) = delete;
@@ -39,12 +39,13 @@ class runtime {
   // Runs f() as a fiber and returns what it returns, or throws what it throws (`cancelled` after
   // shutdown()). Blocks the calling thread meanwhile; several threads may call it at once. Throws
   // usage_error inside a fiber, std::system_error if no worker can be started, stack_exhausted if
-  // there is no memory for the fiber's stack.
+  // there is no memory for the fiber's stack, std::bad_alloc. Called by plain threads, which can't be cancelled: so it
+  // is not a cancellation point.
   template <class F>
-  auto run(F&& f, source_location site = source_location::current()) -> ::ramie::detail::call_gives_t<F&> {
-    using result = ::ramie::detail::call_gives_t<F&>;
+  auto run(F&& f, source_location site = source_location::current()) -> ::ramie::runtime_internal::call_keeps_t<F&> {
+    using result = ::ramie::runtime_internal::call_keeps_t<F&>;
     if constexpr (!std::is_invocable_v<F&>) {
-      static_assert(::ramie::detail::always_false<F>,
+      static_assert(::ramie::runtime_internal::always_false<F>,
                     "ramie: run(f) calls f() without arguments, and f can't be called like that.");
     } else if constexpr (std::is_void_v<result>) {
       auto call = [&f] { std::invoke(f); };
@@ -60,19 +61,20 @@ class runtime {
   }
 
   // Cancels every fiber of this runtime: each unwinds at its next cancellation point. Any thread, any
-  // fiber; returns at once.
+  // fiber; returns at once, and is not a cancellation point.
   void shutdown(source_location where = source_location::current()) noexcept;
 
-  // Any thread, at any time.
+  // What it has done so far (stats.hpp). Any thread or fiber, at any time. Not a cancellation point. Throws
+  // std::bad_alloc.
   [[nodiscard]] runtime_stats stats() const;
 
-  // For the floors above; not part of the API.
-  [[nodiscard]] ::ramie::detail::scheduler& internals() noexcept { return *scheduler_; }
-
  private:
+  friend struct ::ramie::runtime_internal::runtime_access;
+
+  runtime(const options& wanted, ::ramie::runtime_internal::scheduling_policy* by);
   void run_root(void (*call)(void*), void* data, source_location site);
 
-  std::unique_ptr<::ramie::detail::scheduler> scheduler_;
+  std::unique_ptr<::ramie::runtime_internal::scheduler> scheduler_;
   struct roots;
   std::unique_ptr<roots> roots_;
 };
@@ -80,13 +82,13 @@ class runtime {
 // A runtime for the length of one call. See runtime::run.
 template <class F>
 auto run(const options& wanted, F&& f, source_location site = source_location::current())
-    -> ::ramie::detail::call_gives_t<F&> {
+    -> ::ramie::runtime_internal::call_keeps_t<F&> {
   runtime here(wanted);
   return here.run(f, site);
 }
 
 template <class F>
-auto run(F&& f, source_location site = source_location::current()) -> ::ramie::detail::call_gives_t<F&> {
+auto run(F&& f, source_location site = source_location::current()) -> ::ramie::runtime_internal::call_keeps_t<F&> {
   return run(options{}, f, site);
 }
 

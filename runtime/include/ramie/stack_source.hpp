@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Stacks from an allocator of yours: anything that models Boost.Context's StackAllocator, Boost's own allocators among
+// Stacks from a user's allocator: anything that models Boost.Context's StackAllocator, Boost's own allocators among
 // them. This header needs no Boost. The other direction is <ramie/stack_allocator.hpp>. docs/stacks.md.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // boost::context::stack_context, or a type like it: `sp` is one past the highest byte, `size` counts down from there.
 template <class C>
@@ -37,7 +37,7 @@ struct stack_memory {
 // Throws usage_error.
 [[noreturn]] void refuse_small_stack(std::size_t bytes, std::size_t least);
 
-// An allocator whose type is forgotten. Called by one thread at a time.
+// A type-erased allocator. Called by one thread at a time.
 class stack_supplier {
  public:
   stack_supplier() = default;
@@ -120,8 +120,9 @@ class supplier_of_any_size final : public stack_supplier {
 };
 
 class stack_stock;
+class supplied_stacks;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
@@ -131,13 +132,13 @@ namespace ramie::inline v0 {
 // The runtime keeps stacks that fibers no longer need and uses them again. It gives back what it has too many of, when
 // a worker has nothing else to do, and the rest when it ends.
 //
-// Of the allocator: one call at a time for all copies of a source, from any thread, perhaps on a fiber's stack, so it must
-// get by with a few kilobytes and must not wait for or spawn anything of ramie's. A stack may be given back by another
-// thread than took it. If allocate() throws, whatever it is, the fiber that needs the stack fails with stack_exhausted.
-// deallocate() must not throw.
+// The allocator is called by one thread at a time for all copies of a source, by any thread, perhaps on a fiber's
+// stack: so it must get by with a few kilobytes and must not wait for or spawn fibers. A stack may be given back by
+// another thread than the one that took it. If allocate() throws, whatever it is, the fiber that needs the stack fails
+// with stack_exhausted. deallocate() must not throw.
 //
 // The lowest page of a stack counts as its guard: nothing of ramie's is there. If it can't be read or written, as
-// with boost::context::protected_fixedsize_stack, an overflow is told with the fiber's name; if it can, an overflow
+// with boost::context::protected_fixedsize_stack, an overflow is reported with the fiber's name; if it can, an overflow
 // is not noticed and may destroy what lies below. A stack of segments is not supported.
 class stack_source {
  public:
@@ -145,30 +146,30 @@ class stack_source {
   stack_source() noexcept = default;
 
   // The stacks of options.stack_size; fibers of another size, as the root fiber is unless options.root_stack_size is as
-  // large, are on the runtime's own. They must have at least options.stack_size (rounded up to a power of two) and 8 KiB;
+  // large, are on the runtime's own. They must have at least options.stack_size (rounded up to a power of two) + 8 KiB;
   // with 64 KiB more, children of a join can run above the joiner. Throws std::bad_alloc.
   template <class A>
-  requires(!std::same_as<A, stack_source> && ::ramie::detail::stack_allocator_like<A>)
+  requires(!std::same_as<A, stack_source> && ::ramie::runtime_internal::stack_allocator_like<A>)
   explicit stack_source(A allocator)
-      : stack_source(std::make_unique<::ramie::detail::supplier_of_one_size<A>>(std::move(allocator)), false) {}
+      : stack_source(std::make_unique<::ramie::runtime_internal::supplier_of_one_size<A>>(std::move(allocator)),
+                     false) {}
 
   // All stacks: make(bytes) returns an allocator of stacks of that many bytes, and is called once for each size that is
   // needed, under the same conditions as the allocator itself. Throws std::bad_alloc.
   template <class F>
-  requires(::ramie::detail::stack_allocator_maker<F>)
+  requires(::ramie::runtime_internal::stack_allocator_maker<F>)
   [[nodiscard]] static stack_source of_any_size(F make) {
-    return {std::make_unique<::ramie::detail::supplier_of_any_size<F>>(std::move(make)), true};
+    return {std::make_unique<::ramie::runtime_internal::supplier_of_any_size<F>>(std::move(make)), true};
   }
 
   [[nodiscard]] explicit operator bool() const noexcept { return stock_ != nullptr; }
 
-  // For the runtime; not part of the API.
-  [[nodiscard]] const std::shared_ptr<::ramie::detail::stack_stock>& internals() const noexcept { return stock_; }
-
  private:
-  stack_source(std::unique_ptr<::ramie::detail::stack_supplier> from, bool any_size);
+  friend class ::ramie::runtime_internal::supplied_stacks;
 
-  std::shared_ptr<::ramie::detail::stack_stock> stock_;
+  stack_source(std::unique_ptr<::ramie::runtime_internal::stack_supplier> from, bool any_size);
+
+  std::shared_ptr<::ramie::runtime_internal::stack_stock> stock_;
 };
 
 }  // namespace ramie::inline v0

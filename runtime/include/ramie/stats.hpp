@@ -8,40 +8,60 @@
 
 #include <ramie/version.hpp>
 
+namespace ramie::runtime_internal {
+
+// What is counted for each worker. Here, so that worker_stats and the runtime's own counters share one list.
+template <class Count>
+struct worker_counts {
+  Count spawned{};             // fibers made by code running on this worker
+  Count started{};             // fibers that began here
+  Count finished_in_place{};   // of those that ended: never left the stack they were called on
+  Count adopted{};             // fibers that kept the worker's stack when they first left it
+  Count discarded{};           // fibers that ended without running
+  Count switches{};            // context switches
+  Count hand_offs{};           // of those: from fiber straight to fiber
+  Count polls{};               // fibers given the processor
+  Count parks{};               // waits that left their stack
+  Count enqueued{};            // fibers made runnable here
+  Count lifo_hits{};           // polls served by the LIFO slot
+  Count batch_fetches{};       // visits to the injection queue that found something
+  Count overflows{};           // times a full ring shed its older half
+  Count steals{};              // successful steals
+  Count stolen{};              // fibers taken by them
+  Count migrations{};          // resumed on another worker than last (counted in chaos mode)
+  Count times_parked{};        // times this worker slept
+  Count naps{};                // times it rested because what it stole was not worth it
+  Count retreats{};            // times it left all to the others because the machine had no processor for it
+  Count cancel_redelivered{};  // `cancelled` delivered to a fiber that had swallowed it
+};
+
+// What options.chaos did on each worker, likewise; migrations are in worker_counts.
+template <class Count>
+struct chaos_counts {
+  Count yields{};            // fibers made to yield, before waits and between channel operations
+  Count wake_yields{};       // the same, after spawns and wakes
+  Count steals{};            // thefts by workers that had something else to do
+  Count held_back{};         // woken fibers that had to let others go first
+  Count promoted_workers{};  // workers started for no reason
+  Count retired_workers{};   // the same, ended
+};
+
+}  // namespace ramie::runtime_internal
+
 namespace ramie::inline v0 {
 
-struct worker_stats {
-  std::uint64_t spawned = 0;             // fibers made by code running on this worker
-  std::uint64_t started = 0;             // fibers that began here
-  std::uint64_t finished_in_place = 0;   // of those that ended: never left the stack they were called on
-  std::uint64_t adopted = 0;             // fibers that kept the worker's stack when they first left it
-  std::uint64_t discarded = 0;           // fibers that ended without running
-  std::uint64_t switches = 0;            // context switches
-  std::uint64_t hand_offs = 0;           // of those: from fiber straight to fiber
-  std::uint64_t polls = 0;               // fibers given the processor
-  std::uint64_t parks = 0;               // waits that left their stack
-  std::uint64_t enqueued = 0;            // fibers made runnable here
-  std::uint64_t lifo_hits = 0;           // polls served by the LIFO slot
-  std::uint64_t batch_fetches = 0;       // visits to the injection queue that found something
-  std::uint64_t overflows = 0;           // times a full ring shed its older half
-  std::uint64_t steals = 0;              // successful steals
-  std::uint64_t stolen = 0;              // fibers taken by them
-  std::uint64_t migrations = 0;          // resumed on another worker than last (counted in chaos mode)
-  std::uint64_t times_parked = 0;        // times this worker slept
-  std::uint64_t naps = 0;                // times it rested because what it stole was not worth it
-  std::uint64_t retreats = 0;            // times it left all to the others because the machine had no processor for it
-  std::uint64_t cancel_redelivered = 0;  // `cancelled` delivered to a fiber that had swallowed it
-
+// Of one worker, or of all together: the counts above.
+struct worker_stats : runtime_internal::worker_counts<std::uint64_t> {
   worker_stats& operator+=(const worker_stats& other) noexcept;
 };
 
-// Why the monitor of the elastic pool did or did not add a worker; one entry per look.
+// Why the monitor of the elastic pool did or did not add a worker; one entry per sample.
 struct pressure_stats {
   std::int64_t current = 0;  // runnable fibers queued, approximately
   std::uint64_t positive_samples = 0;
   std::uint64_t negative_samples = 0;
   std::uint64_t longest_negative_streak = 0;
-  std::uint64_t gate_passes = 0;            // looks at which growing was right
+  std::uint64_t gate_passes = 0;            // samples at which growing was right
   std::uint64_t promoted_workers = 0;       // workers started because others were stalled
   std::uint64_t retired_workers = 0;        // workers that drained and ended
   std::uint64_t blocked_no_work = 0;        // nothing queued
@@ -51,15 +71,8 @@ struct pressure_stats {
   std::uint64_t blocked_at_limit = 0;       // twice the configured workers run already
 };
 
-// What options.chaos did; migrations are in worker_stats.
-struct chaos_stats {
-  std::uint64_t yields = 0;            // fibers made to give way, before waits and between channel operations
-  std::uint64_t wake_yields = 0;       // the same, after spawns and wakes
-  std::uint64_t steals = 0;            // thefts by workers that had something else to do
-  std::uint64_t held_back = 0;         // woken fibers that had to let others go first
-  std::uint64_t promoted_workers = 0;  // workers started for no reason
-  std::uint64_t retired_workers = 0;   // the same, ended
-};
+// What options.chaos did, on all workers together: the counts above.
+struct chaos_stats : runtime_internal::chaos_counts<std::uint64_t> {};
 
 // The threads of blocking().
 struct blocking_stats {
@@ -77,10 +90,10 @@ struct runtime_stats {
   unsigned live_workers = 0;
   unsigned retreated_workers = 0;  // of those: leave the work to the others now, for want of a processor
   std::uint64_t enqueued_outside = 0;  // fibers made runnable by plain threads
-  std::uint64_t injection_over_mark = 0;
-  std::uint64_t stacks_in_use = 0;
-  std::uint64_t stack_slots = 0;
-  std::uint64_t frames_made = 0;
+  std::uint64_t injection_over_mark = 0;  // times the injection queue grew beyond what it should hold
+  std::uint64_t stacks_in_use = 0;        // by fibers that have started, by workers, and in the workers' caches
+  std::uint64_t stack_slots = 0;          // stacks that have been mapped, in use or not
+  std::uint64_t frames_made = 0;          // fibers' frames that memory was taken for; they are used again
   pressure_stats pressure;
   chaos_stats chaos;
   blocking_stats blocking;

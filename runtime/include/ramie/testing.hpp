@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // For tests of programs made of fibers: time that passes by itself, a point at which nothing moves any more, and a
-// search through the ways a program can be scheduled. See docs/testing.md.
+// search through the schedules of a program. See docs/testing.md.
 #pragma once
 
 #include <concepts>
@@ -33,9 +33,10 @@ class virtual_clock final : public manual_clock {
   virtual_clock() : manual_clock(true) {}
 };
 
-// Returns when every other fiber of the runtime is blocked: it waits, for whatever, also for a time that has not come.
-// Nothing that happened before can then make one of them run. What a plain thread is just doing to them is not waited
-// for. Several may call it: fibers are let go one by one, in the order they came, each when all is still again.
+// Returns when every other fiber of the runtime is blocked, that is, waits for anything, also for a time that has not
+// come. Nothing that happened before can then make one of them run. A wake that a plain thread is about to make is not
+// waited for. Several fibers may call it: they return one by one, in the order of their calls, each when all others are
+// blocked again.
 // A cancellation point. Without an argument: of the calling fiber's runtime; throws usage_error on a plain thread.
 void wait_all_blocked();
 // The same for any fiber and any thread. The runtime must outlive the call.
@@ -44,7 +45,7 @@ void wait_all_blocked(runtime& of);
 // How explore() chooses what runs next.
 enum class strategy : std::uint8_t {
   mixed,        // by seed: odd ones walk at random, even ones are PCT
-  random_walk,  // whoever can run is as likely as the others, at every step
+  random_walk,  // at every step each runnable fiber is as likely as the others
   pct,          // random priorities, which change at a few random steps: finds what takes few but rare switches
 };
 
@@ -62,7 +63,7 @@ enum class on_failure : std::uint8_t {
 struct explore_options {
   unsigned schedules = 1000;        // at least 1
   std::uint64_t seed = 1;           // of the first schedule; the others' follow by one
-  strategy how = strategy::mixed;   //
+  strategy how = strategy::mixed;
   unsigned change_points = 3;       // of PCT, 1 to 64: how many switches at bad moments the bug takes, at most
   std::size_t max_steps = 100'000;  // of one schedule, at least 1: more is a livelock, and a failure
   bool wake_switches = true;        // also after spawns and wakes: not for tests that hold a std::mutex over those
@@ -77,7 +78,7 @@ struct explore_report {
   std::string failure;               // what went wrong, for people; "" if nothing did
   std::exception_ptr cause;          // what the test threw, if it is that
   std::size_t steps = 0;             // decisions in that schedule
-  std::vector<std::uint32_t> trace;  // who was let run, one after the other; fibers are numbered as they appear
+  std::vector<std::uint32_t> trace;  // the fibers that ran, in order; numbered as they appeared
 };
 
 // A schedule has failed. what() names the seed and how to replay it.
@@ -99,10 +100,10 @@ class check_failed : public std::runtime_error {
 
 }  // namespace ramie::inline v0::testing
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 [[noreturn]] void check_has_failed(std::string_view what, source_location where);
-// `exactly`: the environment has no say in the seed.
+// `exactly`: RAMIE_EXPLORE_SEED is not looked at.
 testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data,
                                    bool exactly);
 
@@ -113,7 +114,7 @@ testing::explore_report explore_calls(const testing::explore_options& wanted, F&
       wanted, [](void* call) { (*static_cast<decltype(once)*>(call))(); }, &once, exactly);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0::testing {
 
@@ -121,13 +122,13 @@ namespace ramie::inline v0::testing {
 // caught on its way. Any fiber or thread; not a cancellation point.
 inline void check(bool holds, std::string_view what = {}, source_location where = source_location::current()) {
   if (!holds) [[unlikely]]
-    ::ramie::detail::check_has_failed(what, where);
+    ::ramie::runtime_internal::check_has_failed(what, where);
 }
 
 // Runs test() again and again, each time as the only fiber of a fresh runtime with one worker and a virtual_clock, and
-// each time with other decisions: who runs next, whether a fiber makes way at a yield, wait, wake, spawn or channel
-// operation, which case of a select is tried first. Stops at the first schedule that fails: test() threw, a check()
-// failed, all fibers were blocked for good, or it did not end within max_steps.
+// each time with other decisions: who runs next, whether a fiber lets another run at a yield, wait, wake, spawn or
+// channel operation, which case of a select is tried first. Stops at the first schedule that fails: test() threw, a
+// check() failed, all fibers were blocked for good, or it did not end within max_steps.
 //
 // A schedule is determined by its seed and the options, in every process, as long as the test does the same whenever
 // the same fibers run in the same order: no plain threads, no I/O, no real time, no addresses. If the environment has
@@ -138,11 +139,11 @@ inline void check(bool holds, std::string_view what = {}, source_location where 
 // can't be unwound after a failure because they are shielded.
 template <class F>
 explore_report explore(const explore_options& wanted, F&& test) {
-  return ::ramie::detail::explore_calls(wanted, test);
+  return ::ramie::runtime_internal::explore_calls(wanted, test);
 }
 template <class F>
 requires std::invocable<F&> explore_report explore(F&& test) {
-  return ::ramie::detail::explore_calls(explore_options{}, test);
+  return ::ramie::runtime_internal::explore_calls(explore_options{}, test);
 }
 
 // Runs the one schedule with that seed; `wanted` as it was when the seed was found. Throws as explore() does.
@@ -150,7 +151,7 @@ template <class F>
 explore_report replay(std::uint64_t seed, F&& test, explore_options wanted = {}) {
   wanted.seed = seed;
   wanted.schedules = 1;
-  return ::ramie::detail::explore_calls(wanted, test, true);
+  return ::ramie::runtime_internal::explore_calls(wanted, test, true);
 }
 
 }  // namespace ramie::inline v0::testing

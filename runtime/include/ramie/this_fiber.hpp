@@ -23,7 +23,8 @@ namespace this_fiber {
 // thread. Not a cancellation point.
 [[nodiscard]] std::uint32_t number();
 
-// The name given by spawn or set_name, or "". Not a cancellation point. Of the calling fiber or plain thread.
+// The name given by spawn or set_name, or "". Not a cancellation point. Of the calling fiber or plain thread. Throws
+// std::bad_alloc.
 [[nodiscard]] std::string name();
 
 // Shown in messages and reports. Not a cancellation point. Throws std::bad_alloc.

@@ -7,34 +7,36 @@
 #include <cstdint>
 
 #include <ramie/clock.hpp>
+#include <ramie/deadline.hpp>
 #include <ramie/version.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-// Until a time that is yet to come; it is `now`.
+// Sleeps until a time that has not come yet; `now` is the current time.
 void sleep_on(std::chrono::steady_clock::time_point until, std::chrono::steady_clock::time_point now);
+struct tick_access;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
-// Waits until that time, never less; time_point::max() is until cancelled. A time that has passed lets others go first.
-// A cancellation point: throws `cancelled`, and std::bad_alloc or std::system_error if the deadline can't be kept. By
-// fibers and plain threads.
-void sleep_until(std::chrono::steady_clock::time_point when);
+// Waits until then, never less; a deadline that never comes is until cancelled. A time that has passed lets others go
+// first. A cancellation point: throws `cancelled`, and std::bad_alloc or std::system_error if there is no timer for it.
+// For fibers and plain threads.
+void sleep_until(deadline until);
 
 // The same for a duration from now; zero and less is a time that has passed.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
   if (time > std::chrono::duration<Rep, Period>::zero()) {
     const auto from = now();
-    ::ramie::detail::sleep_on(::ramie::detail::time_after(time, from), from);
+    ::ramie::runtime_internal::sleep_on(::ramie::runtime_internal::time_after(time, from), from);
   } else {
-    sleep_until(std::chrono::steady_clock::time_point::min());
+    sleep_until(deadline(std::chrono::steady_clock::time_point::min()));
   }
 }
 
-// What an interval does about ticks whose time passed before anybody waited for them. The first of them is handed out
+// What an interval does about ticks whose time passed before tick() was called. The first of them is handed out
 // at once; then
 enum class missed_ticks : std::uint8_t {
   burst,  // so are the others, one after the other, until it has caught up
@@ -42,47 +44,47 @@ enum class missed_ticks : std::uint8_t {
   skip,   // the others are left out: the next one is the next one of the original rhythm
 };
 
-// Ticks at equal distances. Used by one fiber or thread at a time.
+// Ticks at equal distances. Used by one fiber or plain thread at a time, of any runtime; it goes by the clock of
+// whoever calls. A case of select: on_tick (select.hpp).
 class interval {
  public:
-  // The first tick is one period from now, or at `first`. Throws usage_error unless the period is positive.
+  // The first tick is one period from now, or at `first`. Any fiber or plain thread. Not a cancellation point. Throws
+  // usage_error unless the period is positive.
   explicit interval(std::chrono::steady_clock::duration period, missed_ticks missed = missed_ticks::burst);
   interval(std::chrono::steady_clock::time_point first, std::chrono::steady_clock::duration period,
            missed_ticks missed = missed_ticks::burst);
 
-  // Waits for the next tick and returns the time it was due. A cancellation point, like sleep_until; a tick that was
-  // not waited for to its end is still the next one.
+  // Waits for the next tick and returns the time it was due. A cancellation point, like sleep_until: throws
+  // `cancelled`, and std::bad_alloc or std::system_error if there is no timer for it. A tick that was not waited for to
+  // its end is still the next one.
   std::chrono::steady_clock::time_point tick();
 
   // The next tick is one period from now. Not a cancellation point.
   void reset() noexcept;
+  // The distance of the ticks. Its user. Not a cancellation point.
   [[nodiscard]] std::chrono::steady_clock::duration period() const noexcept { return period_; }
+  // When the next tick is due; it may have passed. Its user. Not a cancellation point.
   [[nodiscard]] std::chrono::steady_clock::time_point next() const noexcept { return next_; }
 
  private:
+  friend struct ::ramie::runtime_internal::tick_access;
+  // The tick that is due has been waited for, by a caller who came at that time.
+  std::chrono::steady_clock::time_point take(std::chrono::steady_clock::time_point came) noexcept;
+
   std::chrono::steady_clock::duration period_;
   std::chrono::steady_clock::time_point next_;
   missed_ticks missed_;
 };
 
-// A time by which something has to be done, to be handed from one operation to the next: each gets what is left.
-class deadline {
- public:
-  deadline() noexcept = default;  // never
-  explicit deadline(std::chrono::steady_clock::time_point when) noexcept : when_(when) {}
-  template <class Rep, class Period>
-  [[nodiscard]] static deadline after(std::chrono::duration<Rep, Period> time) noexcept {
-    return deadline(::ramie::detail::time_after(time));
+}  // namespace ramie::inline v0
+
+namespace ramie::runtime_internal {
+
+// For select, which waits for ticks.
+struct tick_access {
+  static std::chrono::steady_clock::time_point take(interval& of, std::chrono::steady_clock::time_point came) noexcept {
+    return of.take(came);
   }
-
-  [[nodiscard]] std::chrono::steady_clock::time_point when() const noexcept { return when_; }
-  // By the caller's clock. Not cancellation points.
-  [[nodiscard]] bool expired() const noexcept { return remaining() == std::chrono::steady_clock::duration::zero(); }
-  // Zero if it has expired; duration::max() if it never does.
-  [[nodiscard]] std::chrono::steady_clock::duration remaining() const noexcept;
-
- private:
-  std::chrono::steady_clock::time_point when_ = std::chrono::steady_clock::time_point::max();
 };
 
-}  // namespace ramie::inline v0
+}  // namespace ramie::runtime_internal

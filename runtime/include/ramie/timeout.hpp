@@ -11,9 +11,10 @@
 #include <utility>
 
 #include <ramie/cancel.hpp>
-#include <ramie/clock.hpp>
+#include <ramie/deadline.hpp>
+#include <ramie/detail/callable.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // A cancel scope of the calling fiber that is cancelled when its time has come.
 class deadline_scope {
@@ -30,7 +31,7 @@ class deadline_scope {
   alignas(std::max_align_t) std::byte storage_[288];
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
@@ -42,12 +43,11 @@ namespace ramie::inline v0 {
 // whether it got to its end. A cancellation point only as far as f is one. Fibers only: throws usage_error on a
 // plain thread, and std::bad_alloc or std::system_error before f is called if the deadline can't be kept.
 template <class F>
-auto with_deadline(std::chrono::steady_clock::time_point when, F&& f,
-                   source_location where = source_location::current()) {
+auto with_deadline(deadline until, F&& f, source_location where = source_location::current()) {
   static_assert(std::is_invocable_v<F&>,
                 "ramie: with_timeout and with_deadline call f() without arguments, and f can't be called like that.");
-  using result = std::invoke_result_t<F&>;
-  ::ramie::detail::deadline_scope scope(when, where);
+  using result = runtime_internal::call_keeps_t<F&>;
+  runtime_internal::deadline_scope scope(until.when(), where);
   try {
     if constexpr (std::is_void_v<result>) {
       std::invoke(f);
@@ -69,10 +69,13 @@ auto with_deadline(std::chrono::steady_clock::time_point when, F&& f,
   }
 }
 
-// The same with a duration from now. A negative or zero one cancels at the first cancellation point.
+// The same for a duration from now. A negative or zero one cancels at the first cancellation point.
 template <class Rep, class Period, class F>
 auto with_timeout(std::chrono::duration<Rep, Period> limit, F&& f, source_location where = source_location::current()) {
-  return with_deadline(::ramie::detail::time_after(limit), std::forward<F>(f), where);
+  return with_deadline(limit, std::forward<F>(f), where);
 }
+// For a point in time, or a deadline, there is with_deadline.
+template <class F>
+auto with_timeout(deadline until, F&& f, source_location where = source_location::current()) = delete;
 
 }  // namespace ramie::inline v0

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 // blocking(): a fiber's wait for a job of the pool.
 //
-// A job is queued, then running, then ended; who takes it out of the queue, a thread or the fiber that was cancelled,
-// decides whether it ever runs. When it has ended its gate opens: after that, only the fiber has it.
+// A job is queued, then running, then ended. Whether it ever runs is decided by who takes it out of the queue: a thread
+// of the pool, or the fiber, because it was cancelled. When the job has ended its gate opens: after that only the fiber
+// touches it.
 //
-// A detachable job is on the heap, and fiber and thread part by one exchange: whoever comes second has the job to
-// itself.
+// A detachable job is on the heap. Fiber and thread each exchange `parting` when they are done with it; the second of
+// them owns the job alone:
 //
 //       fiber, cancelled while it runs          thread, when it has ended
 //       1. parting = left                       1. parting = ended
-//       2. had it ended? then wait for the      2. was it left? then the job is the thread's,
-//          gate, and the job is the fiber's        else the gate opens
+//       2. had it ended? then wait for the      2. had the fiber left? then the thread owns the job,
+//          gate; the fiber owns the job            else the gate opens
 #include <ramie/blocking.hpp>
 
 #include <exception>
@@ -22,14 +23,14 @@
 #include <ramie/platform/forced_unwind.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/gate.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 #include <ramie/runtime/report.hpp>
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/runtime/wait.hpp>
 
 #include "../sched/scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -42,11 +43,12 @@ struct awaited_job : blocking_job {
   std::exception_ptr failure;
 };
 
-// Nobody gets the exception of a call whose caller was cancelled: the cancellation goes on.
+// The exception of a call whose caller was cancelled can't be thrown to it, because the cancellation is: so it is
+// reported.
 void report_dropped(const std::exception_ptr& failure) noexcept {
   if (failure == nullptr) return;
   try {
-    fiber* const f = look_around().self;
+    fiber* const f = current_context().self;
     report_lost_failure(f != nullptr ? "a blocking call of " + describe(*f) : "a detached blocking call", failure);
   } catch (...) {
     report_lost_failure({}, failure);
@@ -55,17 +57,17 @@ void report_dropped(const std::exception_ptr& failure) noexcept {
 
 [[noreturn]] void thread_ended_in_call() noexcept {
   platform::fatal(
-      "pthread_exit() or pthread_cancel() in a call of blocking(): it would end a thread of the runtime. Return from the "
-      "call, or throw.");
+      "pthread_exit() or pthread_cancel() in a call of blocking(): it would end a thread of the runtime. Return from "
+      "the call, or throw.");
 }
 
 // On the fiber's stack.
 struct borrowed_job final : awaited_job {
-  borrowed_job(void (*f)(void*), void* argument) noexcept : awaited_job(carry_out), call(f), data(argument) {}
+  borrowed_job(void (*f)(void*), void* argument) noexcept : awaited_job(execute), call(f), data(argument) {}
   void (*const call)(void*);
   void* const data;
 
-  static bool carry_out(blocking_job& self) noexcept {
+  static bool execute(blocking_job& self) noexcept {
     auto& job = static_cast<borrowed_job&>(self);
     try {
       job.call(job.data);
@@ -80,12 +82,12 @@ struct borrowed_job final : awaited_job {
 
 // On the heap.
 struct detachable_job final : awaited_job {
-  explicit detachable_job(std::unique_ptr<detachable_call> f) noexcept : awaited_job(carry_out), work(std::move(f)) {}
+  explicit detachable_job(std::unique_ptr<detachable_call> f) noexcept : awaited_job(execute), work(std::move(f)) {}
   enum party : std::uint8_t { together, ended_first, left_first };
   std::unique_ptr<detachable_call> work;
   platform::atomic<std::uint8_t> parting{together};
 
-  static bool carry_out(blocking_job& self) noexcept {
+  static bool execute(blocking_job& self) noexcept {
     auto& job = static_cast<detachable_job&>(self);
     try {
       job.work->call();
@@ -94,7 +96,7 @@ struct detachable_job final : awaited_job {
     } catch (...) {
       job.failure = std::current_exception();
     }
-    // acq_rel, with the exchange in run_detachable: what one did with the job is seen by the one who has it then.
+    // acq_rel, with the exchange in run_detachable: the second of them sees what the first did with the job.
     if (job.parting.exchange(ended_first, std::memory_order_acq_rel) == together) return true;
     const std::unique_ptr<detachable_job> mine(&job);
     report_dropped(job.failure);
@@ -102,16 +104,17 @@ struct detachable_job final : awaited_job {
   }
 };
 
-// Where the calling fiber may wait, or null: a plain thread, which calls by itself.
+// The scheduler of the calling fiber; null on a plain thread, which makes the call itself.
 scheduler* pool_of_caller() {
-  whereabouts at = look_around();
-  if (at.desk == nullptr) return nullptr;
+  call_context at = current_context();
+  if (at.local == nullptr) return nullptr;
   if (at.self == nullptr) no_fiber_to_wait();
   begin_operation(at);
-  return at.desk->runs_in;
+  return at.local->runs_in;
 }
 
-// The wait of a job that was submitted. Throws `cancelled`, then `when_cancelled` has been called.
+// Waits for a submitted job. If the fiber is cancelled: takes the job out of the queue, or, if it runs already, calls
+// `when_cancelled`; then throws `cancelled`.
 template <class WhenCancelled>
 void wait_for(awaited_job& job, blocking_pool& pool, WhenCancelled when_cancelled) {
   const blocking_pool::awaited while_it_runs(pool);
@@ -144,7 +147,7 @@ void run_detachable(std::unique_ptr<detachable_call>& work) {
   home->blocking.submit(*job);
   wait_for(*job, home->blocking, [&job] {
     if (job->parting.exchange(detachable_job::left_first, std::memory_order_acq_rel) == detachable_job::together) {
-      (void)job.release();  // the thread's
+      (void)job.release();  // the thread owns it
       return;
     }
     job->ended.wait(waits_for_thread, cancellable::no);
@@ -154,4 +157,4 @@ void run_detachable(std::unique_ptr<detachable_call>& work) {
   if (job->failure != nullptr) std::rethrow_exception(std::move(job->failure));
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -8,7 +8,7 @@
 
 #include "../sched/helper_thread.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void job_queue::add(blocking_job& job) noexcept {
   job.previous_ = last_;
@@ -41,8 +41,8 @@ void blocking_pool::submit(blocking_job& job) {
   start_one_for(job);
 }
 
-// Hands the job to an idle thread, or queues it at the limit. The lock is let go of if that was it: the thread should
-// not wake up only to wait for it.
+// Hands the job to an idle thread, or queues it at the limit. Releases the lock before it wakes the thread, which
+// should not wake up only to wait for the lock.
 blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>& hold, blocking_job& job) noexcept {
   if (member* const chosen = idle_) {
     idle_ = chosen->next_idle;
@@ -50,7 +50,7 @@ blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>&
     ++jobs_;
     chosen->given = &job;
     hold.unlock();
-    chosen->parker.unpark();  // it is there: it waits for this token before it does anything else (P3)
+    chosen->parker.unpark();  // still exists: it waits for this token before it does anything else (P3)
     return placement::done;
   }
   if (threads_ - (starting_ ? 1 : 0) < limit_) return placement::needs_thread;
@@ -58,9 +58,9 @@ blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>&
   return placement::done;
 }
 
-// The job is queued for the thread, or for whoever is through before that has started.
+// The job is queued for the new thread, or for a thread that ends its job before the new one has started.
 void blocking_pool::start_one_for(blocking_job& job) {
-  std::lock_guard one_at_a_time(births_);
+  std::lock_guard one_at_a_time(start_mutex_);
   unsigned with_it = 0;
   {
     std::unique_lock hold(mutex_);
@@ -72,7 +72,7 @@ void blocking_pool::start_one_for(blocking_job& job) {
   try {
     auto fresh = std::make_unique<member>(*this);
     fresh->handle = platform::start_thread<&member::serve>(*fresh);
-    (void)fresh.release();  // its own until it leaves
+    (void)fresh.release();  // the thread owns it until it leaves
   } catch (...) {
     std::lock_guard hold(mutex_);
     starting_ = false;
@@ -134,9 +134,9 @@ blocking_job* blocking_pool::wait_idle(member& me) noexcept {
   return nullptr;
 }
 
-// True: it has resigned. False: somebody has unlisted it meanwhile.
+// True: it has resigned. False: a caller has unlisted it meanwhile.
 bool blocking_pool::time_is_up(member& me) noexcept {
-  { const std::lock_guard handle_is_there(births_); }
+  { const std::lock_guard handle_is_there(start_mutex_); }
   std::lock_guard hold(mutex_);
   for (member** at = &idle_; *at != nullptr; at = &(*at)->next_idle) {
     if (*at != &me) continue;
@@ -177,4 +177,4 @@ blocking_stats blocking_pool::read() const noexcept {
   return {threads_, idle_count_, queue_.size(), peak_, jobs_};
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 // Threads for calls that block, so that workers need not: started when there is no idle one, up to a limit, and gone
-// again when they have had nothing to do for a while. Jobs beyond the limit wait in a queue. A job lives with whoever
-// waits for it; the pool allocates for threads only.
+// again when they have had nothing to do for a while. Jobs beyond the limit wait in a queue. A job belongs to the fiber
+// that waits for it; the pool allocates for threads only.
 //
 // Invariants, under mutex_
 //   P1  A job is queued only while no thread is idle; a thread is idle only while no job is queued.
-//   P2  While a job is queued there is a thread that will look; or one is being started for this very job, by somebody
-//       who takes it out again if that fails and there is no other.
-//   P3  Whoever unlists an idle thread gives it a job, or none to send it away, and then exactly one token. A thread
-//       that unlists itself, because its time is up, gets none; one that finds itself unlisted at that moment waits for
-//       the token, which is on its way. So no token is ever left over, and no thread wakes up for nothing.
+//   P2  While a job is queued there is a thread that will take it; or one is being started for this very job, by a
+//       caller that removes the job again if the start fails and there is no other thread.
+//   P3  The caller that unlists an idle thread gives it a job, or none to make it leave, and then exactly one token. A
+//       thread that unlists itself, because its idle time is over, gets none; one that finds itself unlisted at that
+//       moment waits for the token, which is on its way. So no token is ever left over, and no thread wakes up for
+//       nothing.
 //   P4  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
-//       next job, before it opens the gate: who is told by that and has another call finds the thread that is free.
-//       What it is given meanwhile waits for no more than that.
-//   P5  A thread that leaves is counted no more and joins the one that left before it. stop() joins the last.
+//       next job, before it opens the gate: so a fiber that goes on to its next call finds this thread idle. A job that
+//       the thread is given meanwhile waits only until the gate is open.
+//   P5  A thread that leaves is no longer counted, and joins the one that left before it. stop() joins the last.
 //
-// Threads are started one at a time, under births_, and without mutex_: so the counted ones are really there when a
-// start fails, and a thread whose time is up, which passes through births_, knows that its handle is in its place.
-// (When the pool stops nobody is being born.)
+// Threads are started one at a time, under start_mutex_, and without mutex_: so the counted threads really exist when a
+// start fails, and a thread whose idle time is over, which takes start_mutex_ for a moment, knows that its `handle` has
+// been assigned. (While the pool stops, no thread is being started.)
 //
 // Rejected: one semaphore or condition variable for all idle threads. It wakes the one that has slept longest, whose
 // caches are cold, keeps all of them from ever being idle long enough to leave, and needs a count of notifications that
@@ -35,11 +36,11 @@
 #include <ramie/runtime/gate.hpp>
 #include <ramie/stats.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-// Something for a thread of the pool to do. Its owner keeps it there until the gate opens, or take_back() says yes.
+// Something for a thread of the pool to do. Its owner keeps it alive until the gate opens, or take_back() returns true.
 struct blocking_job {
-  // True: then the gate is to be opened. False: the job is the function's own, and may be gone.
+  // True: the pool is to open the gate. False: the function has taken the job over, which may be gone.
   using function = bool (*)(blocking_job& self) noexcept;
   explicit blocking_job(function what) noexcept : run(what) {}
   const function run;
@@ -72,20 +73,21 @@ class blocking_pool {
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
 
-  // Any thread, before stop(). An idle thread runs it, or a new one, or, at the limit or if none can be started, the
-  // first that is through. Throws std::system_error or std::bad_alloc if there is none and none can be started; the
-  // job is not in then.
+  // Any thread, before stop(). An idle thread runs the job, or a new one, or, at the limit or if none can be started,
+  // the first thread that ends its job. Throws std::system_error or std::bad_alloc if there is no thread and none can
+  // be started; then the job was not submitted.
   void submit(blocking_job& job);
-  // Any thread. True: the job was queued, is not any more, and never runs.
+  // Any thread. True: the job was still queued; it is removed, and never runs.
   [[nodiscard]] bool take_back(blocking_job& job) noexcept;
-  // When nobody submits any more: waits for what still runs and joins every thread. Idempotent.
+  // After the last submit: waits for the jobs that still run and joins every thread. Idempotent.
   void stop() noexcept;
   [[nodiscard]] blocking_stats read() const noexcept;
   // Whether the calling thread is one of the pool's.
   [[nodiscard]] bool runs_caller() const noexcept;
 
-  // Around a fiber's wait for a job, by that fiber: a clock that advances by itself must not take it for one that only
-  // waits for a time (stillness.hpp). Not by the job: between its end and the fiber's wake nobody would be counted.
+  // Made by a fiber around its wait for a job: a clock that advances by itself must not take it for a fiber that only
+  // waits for a time (quiescence.hpp). Not counted by the job itself: between its end and the fiber's wake the count
+  // would be zero.
   struct awaited {
     explicit awaited(blocking_pool& in) noexcept : pool(in) { pool.awaited_.fetch_add(1, std::memory_order_relaxed); }
     ~awaited() { pool.awaited_.fetch_sub(1, std::memory_order_relaxed); }
@@ -93,7 +95,7 @@ class blocking_pool {
     awaited& operator=(const awaited&) = delete;
     blocking_pool& pool;
   };
-  // Exact while all workers are parked: whoever found that out is ordered after what they did before.
+  // Exact while all workers are parked: the caller that found that out is ordered after what they did before.
   [[nodiscard]] bool anybody_waits() const noexcept { return awaited_.load(std::memory_order_relaxed) != 0; }
 
  private:
@@ -122,15 +124,15 @@ class blocking_pool {
   const std::chrono::nanoseconds idle_time_;
   mutable platform::mutex mutex_;
   job_queue queue_;
-  member* idle_ = nullptr;  // the one that became so last comes first
-  member* left_ = nullptr;  // nobody has joined it yet
+  member* idle_ = nullptr;  // the thread that became idle last comes first
+  member* left_ = nullptr;  // the last that left; not joined yet
   unsigned threads_ = 0, idle_count_ = 0, peak_ = 0;
   std::uint64_t jobs_ = 0;
-  bool starting_ = false;  // one of threads_ is not there yet, and nobody but its starter may count on it
+  bool starting_ = false;  // one of threads_ is being started: only its starter may rely on it
   bool stopping_ = false;
   platform::condition_variable all_left_;
-  platform::mutex births_;  // before mutex_
+  platform::mutex start_mutex_;  // before mutex_
   platform::atomic<std::uint32_t> awaited_{0};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -14,17 +14,17 @@
 #include "../sched/scheduler.hpp"
 #include "../wait/wake.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 carried_failure::~carried_failure() {
-  if (entrusted_ && !received()) report_lost_failure(who_, what_);
+  if (report_if_dropped_ && !received()) report_lost_failure(who_, what_);
 }
 
-std::exception_ptr current_failure(const cancel_scope& of) noexcept {
+std::exception_ptr current_failure(const fiber& f) noexcept {
   try {
     throw;
   } catch (const cancelled& c) {
-    if (of.explains(c)) return nullptr;
+    if (cancel_scope::explains(f, c)) return nullptr;
     return c.cause() != nullptr ? c.cause() : std::current_exception();
   } catch (const platform::forced_unwind&) {
     thread_ended_in_fiber();
@@ -33,11 +33,11 @@ std::exception_ptr current_failure(const cancel_scope& of) noexcept {
   }
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
-using detail::cancel_scope;
+using runtime_internal::cancel_scope;
 
 const char* to_string(cancel_kind kind) noexcept {
   switch (kind) {
@@ -51,15 +51,15 @@ const char* to_string(cancel_kind kind) noexcept {
 }
 
 void check_cancelled() {
-  if (detail::fiber* const f = detail::current_fiber()) {
-    detail::throw_if_cancelled(*f, f->owner()->cancel_epoch.load(std::memory_order_acquire));
+  if (runtime_internal::fiber* const f = runtime_internal::current_fiber()) {
+    runtime_internal::throw_if_cancelled(*f, f->owner()->cancels.epoch().load(std::memory_order_acquire));
   }
 }
 
 bool stop_requested() noexcept {
-  detail::fiber* const f = detail::current_fiber();
+  runtime_internal::fiber* const f = runtime_internal::current_fiber();
   if (f == nullptr) return false;
-  return detail::is_cancelled(*f, f->owner()->cancel_epoch.load(std::memory_order_acquire));
+  return runtime_internal::is_cancelled(*f, f->owner()->cancels.epoch().load(std::memory_order_acquire));
 }
 
 const std::exception_ptr& cancelled::cause() const noexcept {
@@ -68,8 +68,8 @@ const std::exception_ptr& cancelled::cause() const noexcept {
 }
 
 bool cancelled::is_own() const noexcept {
-  const detail::fiber* const f = detail::current_fiber();
-  return f != nullptr && f->scope->explains(*this);
+  const runtime_internal::fiber* const f = runtime_internal::current_fiber();
+  return f != nullptr && cancel_scope::explains(*f, *this);
 }
 
 std::string cancelled::describe() const {
@@ -95,15 +95,11 @@ std::string cancelled::describe() const {
 shield::shield(source_location where) {
   static_assert(sizeof(cancel_scope) <= sizeof scope_, "shield::scope_ holds a cancel_scope");
   new (scope_) cancel_scope(cancel_scope::role::shield, where);
-  detail::fiber& f = detail::self();
-  f.word.mirror_shield(++f.shield_depth);
-  f.seen_epoch.set(~std::uint64_t{0});  // what is effective has changed: look again
+  runtime_internal::self().seen_epoch.set(~std::uint64_t{0});  // what is effective has changed: look again
 }
 
 shield::~shield() {
-  detail::fiber& f = detail::self();
-  f.word.mirror_shield(--f.shield_depth);
-  f.seen_epoch.set(~std::uint64_t{0});
+  runtime_internal::self().seen_epoch.set(~std::uint64_t{0});
   std::launder(reinterpret_cast<cancel_scope*>(scope_))->~cancel_scope();
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Cancel scopes: opening and closing, the walk up that finds a cancellation, the sweep down that wakes for it.
 #include <algorithm>
 #include <exception>
 #include <mutex>
@@ -16,7 +17,7 @@
 #include "../sched/scheduler.hpp"
 #include "../wait/wake.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void scope_list::add(scope_link& link) noexcept {
   link.previous = ends_.previous;
@@ -32,11 +33,11 @@ void scope_list::remove(scope_link& link) noexcept {
 }
 
 cancel_scope::cancel_scope(role as, source_location site) : role_(as) {
-  const whereabouts at = look_around();
+  const call_context at = current_context();
   if (at.self == nullptr) {
     fiber& proxy = self();  // fatal in the scheduler's own code
-    if (role_ != role::shield) throw usage_error("ramie: a cancel scope outside a fiber. Open it inside run().");
-    owner_ = &proxy;
+    if (role_ != role::shield) throw usage_error("ramie: with_deadline: called outside a fiber. Call it inside run().");
+    owner_.set(&proxy);
     parent_ = proxy.scope;
     proxy.scope = this;
     return;
@@ -46,29 +47,65 @@ cancel_scope::cancel_scope(role as, source_location site) : role_(as) {
 
 cancel_scope::cancel_scope(scheduler& of) noexcept : scheduler_(&of) {}
 
-void cancel_scope::close() noexcept {
-  if (owner_ == nullptr) return;
-  if (owner_->scope != this || &self() != owner_) {
-    platform::fatal("a cancel scope of %s was not closed in the block and fiber that opened it.",
-                    describe(*owner_).c_str());
+cancel_scope::cancel_scope(of_fiber, fiber& f) noexcept
+    : scheduler_(f.home->scheduler_),
+      parent_(f.home),
+      owner_(&f),
+      role_(role::own),
+      depth_(f.home->depth_ + 1),
+      site_(f.site.get()) {
+  pin();
+  f.set_own_scope(this);
+}
+
+void cancel_scope::leave_fiber() noexcept {
+  if (owner_.get() == nullptr) return;
+  while (has(pins)) spin_yield();  // somebody cancels it
+  owner_.get()->set_own_scope(nullptr);
+  owner_.set(nullptr);
+}
+
+cancel_scope* cancel_scope::first_seen(const fiber& f) noexcept {
+  if (f.scope == f.home) {
+    if (cancel_scope* const own = f.own_scope()) return own;
   }
-  owner_->scope = parent_;
+  return seen(f.scope);
+}
+
+// A scope whose parent is another fiber's is the outermost of its owner's: there the walk leaves the owner.
+cancel_scope* cancel_scope::seen_above(const fiber* owner) const noexcept {
+  if (opened_while_unwinding(owner)) return nullptr;
+  if (owner != nullptr && parent_ != nullptr && parent_->owner_.get() != owner && role_ != role::own) {
+    if (cancel_scope* const own = owner->own_scope()) return own;
+  }
+  return seen(parent_);
+}
+
+void cancel_scope::close() noexcept {
+  fiber* const owner = owner_.get();
+  if (owner == nullptr) return;
+  if (owner->scope != this || &self() != owner) {
+    platform::fatal("a cancel scope of %s was not closed in the block and fiber that opened it.",
+                    describe(*owner).c_str());
+  }
+  owner->scope = parent_;
   if (has(linked)) {
     std::lock_guard hold(parent_->lock_);
     scope_list::remove(*this);
     holds_.fetch_and(~linked, std::memory_order_relaxed);
   }
-  while (has(pins)) let_others_pass();  // a sweep is looking at us
-  forget_look();
+  while (has(pins)) spin_yield();  // a sweep is looking at us
+  forget_clean_mark();
   stop_ = nullptr;  // no sweep can find us any more
-  owner_ = nullptr;
+  owner_.set(nullptr);
 }
 
-void cancel_scope::forget_look() noexcept {
-  if (!has(looked)) return;
+void cancel_scope::forget_clean_mark() noexcept {
+  if (!has(marked_clean)) return;
   clean_at_.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  holds_.fetch_and(~looked, std::memory_order_relaxed);
-  if (in_flight_ != 0) owner_->seen_epoch.set(~std::uint64_t{0});  // it may have been a barrier: its owner looks again
+  holds_.fetch_and(~marked_clean, std::memory_order_relaxed);
+  // It may have been a barrier: its owner looks again.
+  if (in_flight_ != 0) owner_.get()->seen_epoch.set(~std::uint64_t{0});
 }
 
 void cancel_scope::end_early() noexcept {
@@ -84,16 +121,16 @@ void cancel_scope::forget_reason() noexcept {
   carried_.reset();
 }
 
-cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) noexcept {
+cancel_scope* cancel_scope::effective(cancel_scope* first, std::uint64_t epoch) noexcept {
   cancel_scope* outermost = nullptr;
-  cancel_scope* s = seen(from);
+  cancel_scope* s = first;
   for (; s != nullptr; s = s->seen_above()) {
     if (s->clean_at_.load(std::memory_order_acquire) == epoch) break;  // all clean from here up
     if (s->cancels()) outermost = s;
   }
   if (outermost != nullptr) return outermost;
-  for (cancel_scope* c = seen(from); c != s; c = c->seen_above()) {
-    if (!c->has(looked)) c->holds_.fetch_or(looked, std::memory_order_relaxed);
+  for (cancel_scope* c = first; c != s; c = c->seen_above()) {
+    if (!c->has(marked_clean)) c->holds_.fetch_or(marked_clean, std::memory_order_relaxed);
     c->clean_at_.store(epoch, std::memory_order_release);
   }
   return nullptr;
@@ -102,15 +139,15 @@ cancel_scope* cancel_scope::effective(cancel_scope* from, std::uint64_t epoch) n
 cancel_scope* cancel_scope::deliverable(const fiber& f, const cancel_scope* limit) noexcept {
   const auto in_flight = static_cast<unsigned>(std::uncaught_exceptions());
   cancel_scope* outermost = nullptr;
-  for (cancel_scope* s = seen(f.scope); s != limit && s != nullptr; s = s->seen_above()) {
-    const unsigned at_its_opening = s->owner_ == &f ? s->in_flight_ : 0;
+  for (cancel_scope* s = first_seen(f); s != limit && s != nullptr; s = s->seen_above()) {
+    const unsigned at_its_opening = s->owner_.get() == &f ? s->in_flight_ : 0;
     if (s->cancels() && in_flight <= at_its_opening) outermost = s;
   }
   return outermost;
 }
 
-bool cancel_scope::explains(const cancelled& c) const noexcept {
-  for (const cancel_scope* s = seen(this); s != nullptr; s = s->seen_above()) {
+bool cancel_scope::explains(const fiber& f, const cancelled& c) noexcept {
+  for (const cancel_scope* s = first_seen(f); s != nullptr; s = s->seen_above()) {
     if (s->owns(c)) return true;
   }
   return false;
@@ -121,7 +158,7 @@ bool cancel_scope::cancel_and_unpin(cancel_reason reason, std::exception_ptr cau
   try {
     shared = std::make_shared<const cancel_reason>(std::move(reason));
   } catch (const std::bad_alloc&) {
-    shared = scheduler_->unexplained[static_cast<std::size_t>(reason.kind)];
+    shared = scheduler_->cancels.unexplained(reason.kind);
   }
   cancel_scope* to_stop = nullptr;
   const bool first = cancel_once(std::move(shared), std::move(cause), to_stop);
@@ -132,30 +169,21 @@ bool cancel_scope::cancel_and_unpin(cancel_reason reason, std::exception_ptr cau
 
 bool cancel_scope::cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,
                                cancel_scope*& to_stop) noexcept {
-  std::lock_guard one_at_a_time(scheduler_->cancel_mutex);
+  const auto one_at_a_time = scheduler_->cancels.lock_sweeps();
   if (requested_.load(std::memory_order_relaxed) || over_.load(std::memory_order_relaxed)) return false;
   static std::atomic<std::uint64_t> last_number{0};
   number_ = last_number.fetch_add(1, std::memory_order_relaxed) + 1;
   reason_ = std::move(shared);
   cause_ = std::move(cause);
-  requested_.store(true, std::memory_order_release);                 // 1
-  scheduler_->cancel_epoch.fetch_add(1, std::memory_order_seq_cst);  // 2
+  requested_.store(true, std::memory_order_release);  // 1
+  scheduler_->cancels.advance_epoch();                // 2
   platform::full_fence();
   sweep(to_stop);  // 3
   return true;
 }
 
-std::vector<std::shared_ptr<const cancel_reason>> scheduler::bare_reasons() {
-  std::vector<std::shared_ptr<const cancel_reason>> all;
-  for (auto kind = cancel_kind::requested; kind <= cancel_kind::deadlock;
-       kind = static_cast<cancel_kind>(static_cast<int>(kind) + 1)) {
-    all.push_back(std::make_shared<const cancel_reason>(cancel_reason{.kind = kind}));
-  }
-  return all;
-}
-
 void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
-  if (owner_ != nullptr) wake_for_cancel(*owner_);
+  if (fiber* const owner = owner_.get()) wake_for_cancel(*owner);
   sweep_next_ = nullptr;
   for (cancel_scope *s = this, *more = nullptr; s != nullptr; s = more) {
     more = s->sweep_next_;
@@ -165,18 +193,25 @@ void cancel_scope::sweep(cancel_scope*& to_stop) noexcept {
       s->stop_next_ = to_stop;
       to_stop = s;
     }
-    {
-      std::lock_guard hold(s->lock_);
-      for (scope_link* l = s->fibers_.first(); l != s->fibers_.end(); l = l->next) wake_for_cancel(fiber::of_link(*l));
-      for (scope_link* l = s->scopes_.first(); l != s->scopes_.end(); l = l->next) {
-        auto& child = static_cast<cancel_scope&>(*l);
-        if (child.is_barrier()) continue;
-        child.pin();
-        child.sweep_next_ = more;
-        more = &child;
-      }
-    }
+    s->sweep_one(more);
     if (s != this) s->unpin();
+  }
+}
+
+// Wakes the fibers of the scope; pins the scopes in it and adds them to the worklist. An own scope has the scopes in
+// its fiber's home that are that fiber's.
+void cancel_scope::sweep_one(cancel_scope*& more) noexcept {
+  const bool own = role_ == role::own;
+  cancel_scope& in = own ? *parent_ : *this;
+  std::lock_guard hold(in.lock_);
+  for (scope_link* l = fibers_.first(); l != fibers_.end(); l = l->next) wake_for_cancel(fiber::of_link(*l));
+  for (scope_link* l = in.scopes_.first(); l != in.scopes_.end(); l = l->next) {
+    auto& child = static_cast<cancel_scope&>(*l);
+    if (child.is_barrier()) continue;
+    if (own && child.owner_.get() != owner_.get()) continue;
+    child.pin();
+    child.sweep_next_ = more;
+    more = &child;
   }
 }
 
@@ -205,8 +240,8 @@ void cancel_scope::stop_all(cancel_scope* first) noexcept {
 void cancel_scope::carry(std::stop_source& source) noexcept {
   link_into_parents();  // a sweep from above must find it
   {
-    std::lock_guard no_sweep(scheduler_->cancel_mutex);
-    if (effective(this, scheduler_->cancel_epoch.load(std::memory_order_relaxed)) == nullptr) {
+    const auto no_sweep = scheduler_->cancels.lock_sweeps();
+    if (effective(seen(this), scheduler_->cancels.epoch().load(std::memory_order_relaxed)) == nullptr) {
       stop_ = &source;
       return;
     }
@@ -232,7 +267,7 @@ void cancel_scope::unlink_fiber(fiber& f) noexcept {
 void cancel_scope::link_into_parents() noexcept {
   const auto reached = [](const cancel_scope& s) { return s.parent_ == nullptr || s.role_ == role::shield; };
   if (reached(*this) || has(linked)) return;
-  std::lock_guard one_at_a_time(scheduler_->link_mutex);
+  const auto one_at_a_time = scheduler_->cancels.lock_links();
   cancel_scope* top = nullptr;  // the highest that is not linked; link_below_ leads back down
   for (cancel_scope* s = this; !reached(*s) && !s->has(linked); s = s->parent_) {
     s->link_below_ = top;
@@ -251,8 +286,9 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
   try {
     auto path = std::make_shared<cancelled::scope_path>();
     for (const cancel_scope* s = from; s != nullptr && path->size() < longest; s = s->parent_) {
-      path->push_back(s->site_);
-      if (s == this) break;
+      const bool here = s == this || (role_ == role::own && s == parent_);
+      path->push_back(here ? site_ : s->site_);
+      if (here) break;
     }
     std::reverse(path->begin(), path->end());
     made.path_ = std::move(path);
@@ -261,18 +297,18 @@ cancelled cancel_scope::make_exception(const cancel_scope* from) const noexcept 
   return made;
 }
 
-cancelled cancel_scope::ending() const noexcept {
-  const cancel_scope* outermost = nullptr;
-  for (const cancel_scope* s = seen(this); s != nullptr; s = s->seen_above()) {
+cancelled cancel_scope::ending(const cancel_scope* own, const fiber* opener) const noexcept {
+  const cancel_scope* outermost = own != nullptr && own->cancel_requested() ? own : nullptr;
+  if (cancel_requested()) outermost = this;
+  for (const cancel_scope* s = seen_above(opener); s != nullptr; s = s->seen_above()) {
     if (s->cancel_requested()) outermost = s;
   }
-  if (outermost != nullptr) return outermost->make_exception(this);
-  return {scheduler_->unexplained[static_cast<std::size_t>(cancel_kind::requested)], 0, nullptr};
+  if (outermost != nullptr) return outermost->make_exception(own != nullptr ? own : this);
+  return {scheduler_->cancels.unexplained(cancel_kind::requested), 0, nullptr};
 }
 
 void cancel_scope::deliver_to(fiber& f) {
-  f.word.set_cancel_seen(true);
-  const bool own = owner_ == &f;
+  const bool own = owner_.get() == &f;
   std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;
   if (times != 0) {
     if (worker* const w = this_worker()) w->count.cancel_redelivered.add(1);
@@ -297,11 +333,10 @@ void cancel_scope::check_below(const cancel_scope& limit) {
 
 namespace {
 
-// False: the fiber has looked, and is not cancelled.
+// False: the fiber has checked its scopes, and is not cancelled.
 bool cancelled_at(fiber& f, std::uint64_t epoch) noexcept {
-  if (cancel_scope::effective(f.scope, epoch) != nullptr) return true;
+  if (cancel_scope::effective(f, epoch) != nullptr) return true;
   f.seen_epoch.set(epoch);
-  if (f.word.load().has(word_view::cancel_seen)) f.word.set_cancel_seen(false);
   return false;
 }
 
@@ -311,9 +346,9 @@ bool cancellation_awaits(fiber& f, std::uint64_t epoch) noexcept {
   return cancelled_at(f, epoch) && cancel_scope::deliverable(f) != nullptr;
 }
 
-void look_at_scopes(fiber& f, std::uint64_t epoch) {
+void throw_if_scope_cancelled(fiber& f, std::uint64_t epoch) {
   if (!cancelled_at(f, epoch)) return;
   if (cancel_scope* const scope = cancel_scope::deliverable(f)) scope->deliver_to(f);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// Descriptors in use: when they are closed (H1, H2 of io.hpp), and how fibers and plain threads wait for an operation.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -10,8 +11,9 @@
 #include <new>
 #include <optional>
 
+#include <ramie/platform/unique_fd.hpp>
 #include <ramie/runtime/budget.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 #include <ramie/runtime/io.hpp>
 #include <ramie/runtime/spawn.hpp>
 
@@ -21,11 +23,16 @@
 #include "../sched/scheduler.hpp"
 #include "request.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
 const wait_reason waits_for_its_end{"input/output, until it is cancelled"};
+
+// It blocks nobody, whatever the flags of its descriptor are.
+bool only_asks(const platform::io_operation& op) noexcept {
+  return op.code == platform::io_code::ready;
+}
 
 }  // namespace
 
@@ -39,7 +46,7 @@ descriptor_ref open_descriptor::adopt(int fd) {
 }
 
 open_descriptor::~open_descriptor() {
-  if (!closing_) ::close(fd_);
+  if (owned_ && !closing_) ::close(fd_);
 }
 
 descriptor_ref::descriptor_ref(const descriptor_ref& other) noexcept : it_(other.it_) {
@@ -106,18 +113,28 @@ void open_descriptor::close() noexcept {
   if (last) ::close(fd_);
 }
 
+int open_descriptor::release() noexcept {
+  std::lock_guard hold(lock_);
+  if (closing_) return -EBADF;
+  if (plain_uses_ != 0 || uses_ != nullptr) return -EBUSY;
+  closing_ = true;  // nobody begins a use any more, so nobody closes it, either
+  if (set_non_blocking_) (void)::fcntl(fd_, F_SETFL, ::fcntl(fd_, F_GETFL) & ~O_NONBLOCK);
+  return fd_;
+}
+
 // Whoever goes on finds it done: several may do it at once.
 void open_descriptor::make_non_blocking() noexcept {
   {
     std::lock_guard hold(lock_);
     if (non_blocking_) return;
   }
-  (void)with_fd([](int fd) {
+  const int changed = with_fd([](int fd) {
     const int flags = ::fcntl(fd, F_GETFL);
-    return flags >= 0 && (flags & O_NONBLOCK) == 0 ? ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) : 0;
+    return flags >= 0 && (flags & O_NONBLOCK) == 0 && ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0 ? 1 : 0;
   });
   std::lock_guard hold(lock_);
   non_blocking_ = true;
+  set_non_blocking_ = set_non_blocking_ || changed == 1;
 }
 
 // Operations -------------------------------------------------------------------------------------------
@@ -154,8 +171,8 @@ class open_descriptor::use_of final : public io_use {
 std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_reason& why, time_point until) {
   op.fd = fd_;
   for (;;) {
-    whereabouts at = look_around();
-    if (at.desk == nullptr) return perform_as_thread(op, until);
+    call_context at = current_context();
+    if (at.local == nullptr) return perform_as_thread(op, until);
     if (at.self == nullptr) no_fiber_to_wait();
     begin_operation(at);
     const std::int32_t result = perform_as_fiber(op, why, until);
@@ -163,13 +180,37 @@ std::int32_t open_descriptor::perform(platform::io_operation& op, const wait_rea
   }
 }
 
+std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why, deadline until) {
+  if (fd) return fd->perform(op, why, until.when());
+  check_cancelled();
+  return -EBADF;
+}
+
+std::int32_t open_descriptor::wait_ready(int fd, std::uint32_t events, const wait_reason& why, time_point until) {
+  if (fd < 0) {
+    check_cancelled();
+    return -EBADF;
+  }
+  open_descriptor lent(fd, false);
+  platform::io_operation op;
+  op.code = platform::io_code::ready;
+  op.flags = events;
+  return events_or_error(lent.perform(op, why, until), events);
+}
+
+std::int32_t events_or_error(std::int32_t result, std::uint32_t wanted) noexcept {
+  if (result == -EOPNOTSUPP)
+    return static_cast<std::int32_t>(wanted);  // a regular file: epoll refuses what never waits
+  return result > 0 && (result & POLLNVAL) != 0 ? -EBADF : result;
+}
+
 std::int32_t open_descriptor::perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until) {
   worker& w = *this_worker();
-  if (const int refused = w.sched.prepare_io(w, until)) return refused;
+  if (const int refused = w.sched.io.prepare(w, until)) return refused;
   platform::io_backend& backend = *w.io.backend();
   const bool of_file = platform::is_of_file(op);
   if (of_file || backend.wants_non_blocking()) {
-    if (!of_file) make_non_blocking();
+    if (!of_file && !only_asks(op)) make_non_blocking();
     op.state = 0;
     const int result = with_fd([&op](int) { return platform::try_at_once(op); });
     if (result == -EOPNOTSUPP && backend.wants_non_blocking()) return perform_on_thread_of_pool(op);
@@ -184,9 +225,9 @@ std::int32_t open_descriptor::submit_and_wait(worker& w, platform::io_operation&
   io_request request(op, *w.current.get());
   use_of use(*this, *w.io.backend(), op);
   if (!use.begin()) return -EBADF;
-  w.sched.io_begun();
+  w.sched.io.begun(w);
   waiter node;
-  const wait_result ended = fiber_wait_told(request, node, why, until);
+  const wait_result ended = fiber_wait_returning(request, node, why, until);
   if (ended == wait_result::timed_out || ended == wait_result::cancelled) {
     use.end();
     (void)fiber_wait(request, node, waits_for_its_end, cancellable::no);
@@ -201,9 +242,9 @@ std::int32_t open_descriptor::submit_and_wait(worker& w, platform::io_operation&
 std::int32_t open_descriptor::perform_on_thread_of_pool(platform::io_operation& op) {
   const shield until_it_is_done;
   try {
-    return blocking([this, &op] { return with_fd([&op](int) { return platform::carry_out(op); }); });
+    return blocking([this, &op] { return with_fd([&op](int) { return platform::perform(op); }); });
   } catch (const std::system_error& e) {
-    return e.code().value() == EAGAIN ? -ENOMEM : -e.code().value();  // as in prepare_io
+    return e.code().value() == EAGAIN ? -ENOMEM : -e.code().value();  // as in io_driver::prepare
   } catch (const std::bad_alloc&) {
     return -ENOMEM;
   }
@@ -213,34 +254,29 @@ std::int32_t open_descriptor::perform_on_thread_of_pool(platform::io_operation& 
 
 namespace {
 
-// Told by close(), among what the thread polls.
-class bell final : public io_use {
+// What close() signals, polled by the thread beside its descriptor.
+class close_event final : public io_use {
  public:
-  bell() noexcept : fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error(fd < 0 ? errno : 0) {}
-  ~bell() {
-    if (fd >= 0) ::close(fd);
-  }
-  bell(const bell&) = delete;
-  bell& operator=(const bell&) = delete;
-  void end() noexcept override { (void)!::eventfd_write(fd, 1); }
+  close_event() noexcept : fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), error(fd ? 0 : errno) {}
+  void end() noexcept override { (void)!::eventfd_write(fd.get(), 1); }
 
-  const int fd;
+  const platform::unique_fd fd;
   const int error;
 };
 
 }  // namespace
 
 std::int32_t open_descriptor::perform_as_thread(platform::io_operation& op, time_point until) {
-  if (platform::is_of_file(op)) return with_fd([&op](int) { return platform::carry_out(op); });
-  make_non_blocking();
+  if (platform::is_of_file(op)) return with_fd([&op](int) { return platform::perform(op); });
+  if (!only_asks(op)) make_non_blocking();
   op.state = 0;
   std::int32_t result = with_fd([&op](int) { return platform::try_at_once(op); });
   if (result != -EAGAIN) return result;
-  bell closed;
+  close_event closed;
   if (closed.error != 0) return -closed.error;
   if (!begin_use(closed)) return -EBADF;
   while (result == -EAGAIN) {
-    pollfd both[] = {{fd_, static_cast<short>(platform::awaited(op)), 0}, {closed.fd, POLLIN, 0}};
+    pollfd both[] = {{fd_, static_cast<short>(platform::awaited(op)), 0}, {closed.fd.get(), POLLIN, 0}};
     timespec left{};
     const auto now = std::chrono::steady_clock::now();
     if (until != never && until > now) {
@@ -270,4 +306,4 @@ void throw_io_error(std::int32_t result, const char* what) {
   throw std::system_error(-result, std::system_category(), what);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

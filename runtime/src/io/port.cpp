@@ -9,7 +9,7 @@
 
 #include "request.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 std::unique_ptr<platform::io_backend> io_setup::make() {
   std::string passed_over;
@@ -30,12 +30,12 @@ void io_port::complete(batch& done) noexcept {
   done.count = 0;
 }
 
-bool io_port::turn(platform::io_backend& b, std::size_t limit) noexcept {
+bool io_port::poll(platform::io_backend& b, std::size_t limit) noexcept {
   if (limit == 0) b.flush();
   batch done;
   bool some = false;
   while (limit > 0) {
-    const std::size_t wanted = std::min(limit, batch::room);
+    const std::size_t wanted = std::min(limit, batch::capacity);
     done.count = b.poll(std::span(done.ready).first(wanted));
     limit -= done.count;
     some = some || done.count != 0;
@@ -46,15 +46,15 @@ bool io_port::turn(platform::io_backend& b, std::size_t limit) noexcept {
   return some;
 }
 
-bool io_port::turn(std::size_t limit) noexcept {
-  turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  return turn(*backend(), limit);
+bool io_port::poll(std::size_t limit) noexcept {
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return poll(*backend(), limit);
 }
 
-bool io_port::help() noexcept {
+bool io_port::poll_for_owner() noexcept {
   platform::io_backend* const b = backend();
   if (b == nullptr || b->under_way() == 0) return false;
-  (void)turn(*b, most_a_turn);
+  (void)poll(*b, most_per_poll);
   return true;
 }
 
@@ -64,4 +64,4 @@ void io_port::sleep(platform::thread_parker& parker, platform::time_point until,
   (void)take_token();  // what it was woken with
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Where a worker hands operations to the machine. One for each worker slot, with a backend of its own: submissions are
-// batched by the worker's turns, and workers do not meet in the kernel's locks. Opened by the first operation.
+// batched by the worker's polls, and workers do not meet in the kernel's locks. Opened by the first operation.
 //
-// Who takes completions
-//   - The owner, when it has nothing else to run, at the end of its ticks, and when it sleeps: here, if operations are
-//     under way, and not in its parker. What it submitted goes to the kernel at the same moments.
-//   - The monitor, for an owner that is held up by a fiber: a hogged worker does not delay the operations of others.
+// Who takes completions, and when: driver.hpp.
 //
 // An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by
 // whoever takes it; after that only its fiber may touch it: request.hpp.
@@ -23,7 +20,7 @@
 
 #include "sleeper.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // How the workers of one runtime open theirs.
 class io_setup {
@@ -39,13 +36,13 @@ class io_setup {
 
 class io_port {
  public:
-  // Few: it is on the stack of whichever fiber has just parked. A turn takes several.
+  // Few: it is on the stack of whichever fiber has just parked. A poll takes several.
   struct batch {
-    static constexpr std::size_t room = 32;
-    platform::io_operation* ready[room];
+    static constexpr std::size_t capacity = 32;
+    platform::io_operation* ready[capacity];
     std::size_t count = 0;
   };
-  static constexpr std::size_t most_a_turn = 256;  // the seeds'
+  static constexpr std::size_t most_per_poll = 256;  // as many as the ring has slots
 
   // The owner ------------------------------------------------------------------------------------------
   [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }
@@ -53,9 +50,9 @@ class io_port {
 
   // Operations are under way, here: whoever sleeps should do so in sleep().
   [[nodiscard]] bool busy() const noexcept { return under_way() != 0; }
-  // Sends what was submitted, completes what is done, up to `limit` of it: what the ring has room for. More would be shed
-  // to the injection queue, and have to wait there behind those who come after them. True: there was something.
-  bool turn(std::size_t limit) noexcept;
+  // Sends what was submitted, completes what is done, up to `limit` of it: what the ring has room for. More would be
+  // shed to the injection queue, and have to wait there behind those who come after them. True: there was something.
+  bool poll(std::size_t limit) noexcept;
   // Sleeps until an operation is done, the parker has a token (which it consumes), or the time has come.
   void sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept;
   static void complete(batch& done) noexcept;
@@ -65,12 +62,12 @@ class io_port {
     sleeper_.wake_if_asleep([this] { backend()->wake(); });
   }
   // Whether the owner has looked after them since this was last asked. The monitor.
-  [[nodiscard]] bool was_tended() noexcept {
-    const auto now = turns_.load(std::memory_order_relaxed);
-    return std::exchange(turns_seen_, now) != now;
+  [[nodiscard]] bool polled_since_last_check() noexcept {
+    const auto now = polls_.load(std::memory_order_relaxed);
+    return std::exchange(polls_seen_, now) != now;
   }
   // For an owner that is held up. True: operations are under way.
-  bool help() noexcept;
+  bool poll_for_owner() noexcept;
   [[nodiscard]] std::size_t under_way() const noexcept {
     const platform::io_backend* const b = backend();
     return b != nullptr ? b->under_way() : 0;
@@ -79,13 +76,13 @@ class io_port {
   [[nodiscard]] platform::io_backend* backend() const noexcept { return backend_.load(std::memory_order_acquire); }
 
  private:
-  static bool turn(platform::io_backend& b, std::size_t limit) noexcept;
+  static bool poll(platform::io_backend& b, std::size_t limit) noexcept;
 
   std::unique_ptr<platform::io_backend> owned_;
   platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
   io_sleeper sleeper_;
-  platform::atomic<std::uint64_t> turns_{0};  // of the owner
-  std::uint64_t turns_seen_ = 0;              // by the monitor
+  platform::atomic<std::uint64_t> polls_{0};  // of the owner
+  std::uint64_t polls_seen_ = 0;              // by the monitor
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -3,8 +3,8 @@
 //
 //   state: 0 idle; a ticket: the fiber waits under it; ~0: done.
 //
-// Whoever takes the completion reads `who`, then exchanges the state for `done`: after that the request may be gone. If it
-// was a ticket the fiber is woken under that: frames are not freed while their runtime lives, and a ticket that has
+// Whoever takes the completion reads `who`, then exchanges the state for `done`: after that the request may be gone. If
+// it was a ticket the fiber is woken under that: frames are not freed while their runtime lives, and a ticket that has
 // gone stale wakes nobody (a fiber that was cancelled has looked at the state in between, and needs no wake).
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void fiber_wake(fiber& f, std::uint64_t ticket) noexcept;
 
@@ -53,4 +53,4 @@ class io_request final : public waitable {
   platform::atomic<std::uint64_t> state_{idle};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

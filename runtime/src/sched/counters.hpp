@@ -2,54 +2,54 @@
 // A worker's own counters: written by their owner with plain stores, read by anybody.
 #pragma once
 
+#include <cstddef>
+#include <iterator>
+
 #include <ramie/platform/atomic.hpp>
 #include <ramie/stats.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-// `enqueued` is without spawns, which are counted once.
-struct counters {
+// Every member of worker_counts, to read and to add them all alike.
+template <class Count>
+inline constexpr Count worker_counts<Count>::*every_worker_count[] = {
+    &worker_counts<Count>::spawned,
+    &worker_counts<Count>::started,
+    &worker_counts<Count>::finished_in_place,
+    &worker_counts<Count>::adopted,
+    &worker_counts<Count>::discarded,
+    &worker_counts<Count>::switches,
+    &worker_counts<Count>::hand_offs,
+    &worker_counts<Count>::polls,
+    &worker_counts<Count>::parks,
+    &worker_counts<Count>::enqueued,
+    &worker_counts<Count>::lifo_hits,
+    &worker_counts<Count>::batch_fetches,
+    &worker_counts<Count>::overflows,
+    &worker_counts<Count>::steals,
+    &worker_counts<Count>::stolen,
+    &worker_counts<Count>::migrations,
+    &worker_counts<Count>::times_parked,
+    &worker_counts<Count>::naps,
+    &worker_counts<Count>::retreats,
+    &worker_counts<Count>::cancel_redelivered,
+};
+
+// Each event is counted once: `switches` are without hand-offs here, and `enqueued` is without spawns.
+struct counters : worker_counts<platform::owned<std::uint64_t>> {
   using count = platform::owned<std::uint64_t>;
-  count spawned, started, finished_in_place, adopted, discarded, loop_switches, hand_offs, polls, parks, enqueued,
-      lifo_hits, batch_fetches, overflows, steals, stolen, migrations, times_parked, naps, retreats,
-      cancel_redelivered;
 
   [[nodiscard]] worker_stats read() const noexcept {
-    return {spawned.get(),
-            started.get(),
-            finished_in_place.get(),
-            adopted.get(),
-            discarded.get(),
-            hand_offs.get() + loop_switches.get(),
-            hand_offs.get(),
-            polls.get(),
-            parks.get(),
-            spawned.get() + enqueued.get(),
-            lifo_hits.get(),
-            batch_fetches.get(),
-            overflows.get(),
-            steals.get(),
-            stolen.get(),
-            migrations.get(),
-            times_parked.get(),
-            naps.get(),
-            retreats.get(),
-            cancel_redelivered.get()};
+    worker_stats all;
+    for (std::size_t i = 0; i < std::size(every_worker_count<count>); ++i) {
+      all.*every_worker_count<std::uint64_t>[i] = (this->*every_worker_count<count>[i]).get();
+    }
+    all.switches += all.hand_offs;
+    all.enqueued += all.spawned;
+    return all;
   }
 };
+static_assert(sizeof(counters) == std::size(every_worker_count<counters::count>) * sizeof(counters::count),
+              "every_worker_count lacks a member of worker_counts");
 
-// What chaos did on a worker.
-struct chaos_counters {
-  counters::count yields, wake_yields, steals, held_back, promoted, retired;
-
-  void add_to(chaos_stats& sum) const noexcept {
-    sum.yields += yields.get();
-    sum.wake_yields += wake_yields.get();
-    sum.steals += steals.get();
-    sum.held_back += held_back.get();
-    sum.promoted_workers += promoted.get();
-    sum.retired_workers += retired.get();
-  }
-};
-
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

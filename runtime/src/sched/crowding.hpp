@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whether the machine has a processor for this worker. A worker that wants to run and can't, because others have its
-// processor, holds up all operations that were begun on it: nobody else is given their completions before it runs again,
-// and the system lets it wait for milliseconds. Fewer workers do more then: retreat.hpp.
+// Whether the machine has a processor for this worker. A worker that wants to run and can't, because other threads have
+// its processor, delays all operations that were begun on it: no other worker is given their completions, and the
+// system may let the thread wait for milliseconds. Fewer workers do more then: retreat.hpp.
 //
-// The system tells how long a thread has run, how long it had to wait for that, and how many times. Some waiting is usual:
-// a processor that sleeps takes its time to wake up. What goes beyond that, time by time, is lost; who loses an eighth of
-// what it runs, in a window of so much running, is crowded. Owner only.
+// The system counts how long a thread has run, how long it was runnable without running, and how many times. Some
+// waiting is usual: a processor that sleeps takes time to wake up. What goes beyond that, each time, is lost. A worker
+// is crowded if it loses an eighth of what it runs, in a window of so much running. Owner only.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 #include <ramie/platform/thread_meter.hpp>
 #include <ramie/runtime/constants.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class crowding {
  public:
-  // The worker turns to its operations: whether it should look. Not every time: it costs a system call. But often enough
-  // that a long wait stands out among the usual ones.
-  [[nodiscard]] bool due() noexcept { return ++turns_ % turns_per_crowding_look == 0; }
+  // The worker is about to look at its operations: whether it should also measure its usage. Not every time, since that
+  // costs a system call; but often enough that a long wait stands out among the usual ones.
+  [[nodiscard]] bool due() noexcept { return ++turns_ % turns_per_crowding_measurement == 0; }
 
   // In how many windows in a row it was crowded, if one has just ended; else 0.
-  [[nodiscard]] unsigned look(const platform::thread_usage& now_used, platform::time_point now) noexcept {
+  [[nodiscard]] unsigned measure(const platform::thread_usage& now_used, platform::time_point now) noexcept {
     const auto ran = now_used.ran - used_.ran;
     const auto waited = now_used.waited - used_.waited;
     const auto usual = usual_wait * static_cast<std::int64_t>(now_used.times - used_.times);
@@ -48,4 +48,4 @@ class crowding {
   unsigned in_a_row_ = 0;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

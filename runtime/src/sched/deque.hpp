@@ -7,10 +7,10 @@
 //   pop_young owner, at the tail: what a join wants
 //   steal     anybody, at the head, in three phases: claim, copy, release
 //
-// Head word: {tag:32, steal:16, real:16}, so that a bump of the tag is one addition. Slots [real, tail) hold entries. steal == real unless a
-// thief is copying out [steal, real): those slots are claimed but must not be overwritten yet.
+// Head word: {tag:32, steal:16, real:16}, so that a bump of the tag is one addition. Slots [real, tail) hold entries.
+// steal == real unless a thief is copying out [steal, real): those slots are claimed but must not be overwritten yet.
 //
-// Invariants
+// Invariants (all clauses: spec/scheduler.md)
 //   D1  steal <= real <= tail <= steal + capacity, as 16-bit distances.
 //   D2  An entry belongs to whoever moved `real` past it, or, at the young end, to the owner whose tag
 //       bump succeeded after it lowered the tail.
@@ -32,7 +32,7 @@
 #include <ramie/platform/cpu.hpp>
 #include <ramie/runtime/constants.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Overflow: void put(T*) and void put(T* const* items, count), each publishing in one step.
 template <class T>
@@ -110,7 +110,8 @@ class deque {
     if (head.steal() != head.real()) return nullptr;  // another thief is copying
     const auto length = static_cast<std::int16_t>(tail - head.real());
     if (length <= 0) return nullptr;
-    const auto count = static_cast<std::uint16_t>(std::min<std::uint32_t>(length - length / 2, into.room() + 1));  // D7
+    const auto count =
+        static_cast<std::uint16_t>(std::min<std::uint32_t>(length - length / 2, into.free_slots() + 1));  // D7
     if (!head_.compare_exchange_strong(bits, head.claimed(count).bits(), std::memory_order_acq_rel,
                                        std::memory_order_relaxed)) {
       return nullptr;
@@ -138,7 +139,7 @@ class deque {
   }
 
   // Owner only: how many entries fit without shedding. A thief may be about to make more.
-  [[nodiscard]] std::uint32_t room() const noexcept {
+  [[nodiscard]] std::uint32_t free_slots() const noexcept {
     const head_view head(head_.load(std::memory_order_acquire));
     return capacity - static_cast<std::uint16_t>(tail_.load(std::memory_order_relaxed) - head.steal());
   }
@@ -225,4 +226,4 @@ class deque {
   alignas(platform::cache_line) platform::atomic<T*> slots_[capacity] = {};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -2,10 +2,11 @@
 // Who sleeps, who searches, and who must be woken. One word of counts, so that a producer decides with
 // a single load, and a bitmap to find a sleeper by counting trailing zeros.
 //
-//   counts: roused:15 (bits 49–63) | monitor_asleep:1 | present:16 | parked:16 | searching:16 (bits 0–15)
+//   counts: wake_count:15 (bits 49–63) | monitor_asleep:1 | present:16 | parked:16 | searching:16 (bits 0–15)
 //
-// `present` counts the workers there are, started or not: if all of them are parked, no fiber runs. `roused` changes
-// whenever one of them stops sleeping, so that two equal looks mean that nobody ran in between (stillness.cpp).
+// `present` counts the workers there are, started or not: if all of them are parked, no fiber runs. `wake_count`
+// changes whenever one of them stops sleeping, so that two equal snapshots mean that nobody ran in between
+// (quiescence.cpp).
 //
 // Invariants
 //   I1  A set bit in the bitmap is one worker that is counted as parked (or is about to look again).
@@ -26,7 +27,7 @@
 //
 //       The last searcher's look is ordered like a sleeper's: searching-1, heavy fence, every queue. Unless all the
 //       others are parked: no worker can have queued something and gone to sleep over it, so it was a thread outside
-//       or nobody, and such threads order with a full fence (schedule_outside). Then one on this side will do, and
+//       or nobody, and such threads order with a full fence (push_from_outside). Then one on this side will do, and
 //       the fiber that was woken from outside does not wait for an interrupt of the thread that woke it.
 //
 // A worker that has not been started yet counts as parked: waking it means starting its thread.
@@ -39,7 +40,7 @@
 
 #include <ramie/platform/atomic.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class idle_set {
  public:
@@ -68,10 +69,10 @@ class idle_set {
    private:
     std::uint64_t counts_;
   };
-  [[nodiscard]] snapshot look() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
+  [[nodiscard]] snapshot load() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
 
   // The same, with all that those who sleep did before, and nothing the caller does next before it.
-  [[nodiscard]] snapshot look_closely() noexcept { return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst)); }
+  [[nodiscard]] snapshot load_ordered() noexcept { return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst)); }
 
   // A worker that is not there yet, or is gone. Neither is parked.
   void add_worker() noexcept { counts_.fetch_add(one_present, std::memory_order_seq_cst); }
@@ -79,7 +80,7 @@ class idle_set {
 
   // At most half of the workers search. Checked, then counted: the bound is a heuristic, not an invariant.
   [[nodiscard]] bool try_become_searcher(std::uint32_t workers) noexcept {
-    if (2 * look().searching() >= workers) return false;
+    if (2 * load().searching() >= workers) return false;
     counts_.fetch_add(one_searching, std::memory_order_seq_cst);
     return true;
   }
@@ -102,7 +103,7 @@ class idle_set {
   // claimed it already (and counted it as searching); its wake-up token is on the way.
   [[nodiscard]] bool cancel_sleep(std::uint32_t worker) noexcept {
     if ((word_of(worker).fetch_and(~bit_of(worker), std::memory_order_seq_cst) & bit_of(worker)) == 0) return false;
-    counts_.fetch_add(roused_one, std::memory_order_seq_cst);
+    counts_.fetch_add(woken_one, std::memory_order_seq_cst);
     return true;
   }
 
@@ -124,7 +125,7 @@ class idle_set {
         }
         const auto before = bitmap_[w].fetch_and(~mask, std::memory_order_seq_cst);
         if ((before & mask) != 0) {
-          counts_.fetch_add(roused_one, std::memory_order_seq_cst);
+          counts_.fetch_add(woken_one, std::memory_order_seq_cst);
           return w * 64 + index;
         }
         bits = before & ~mask & wanted;
@@ -148,7 +149,7 @@ class idle_set {
   static constexpr std::uint64_t parked_mask = 0xffff * one_parked;
   static constexpr std::uint64_t one_present = std::uint64_t{1} << 32;
   static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 48;
-  static constexpr std::uint64_t roused_one = (std::uint64_t{1} << 49) - one_parked + one_searching;
+  static constexpr std::uint64_t woken_one = (std::uint64_t{1} << 49) - one_parked + one_searching;
 
   platform::atomic<std::uint64_t>& word_of(std::uint32_t worker) noexcept { return bitmap_[worker / 64]; }
   static std::uint64_t bit_of(std::uint32_t worker) noexcept { return std::uint64_t{1} << (worker % 64); }
@@ -158,4 +159,4 @@ class idle_set {
   platform::atomic<std::uint64_t> counts_{0};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

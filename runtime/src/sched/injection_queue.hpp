@@ -6,7 +6,7 @@
 //
 // Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: whoever makes
 // entries calls reserve() first, which may fail. global_queue_soft_capacity is a mark: crossings are
-// counted, and threads outside the runtime that spawn wait below it (wait_for_room).
+// counted, and threads outside the runtime that spawn wait below it (wait_for_capacity).
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,10 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/runtime/constants.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-// How many entries one worker takes at a visit: its fair share, within the seeds' bounds.
+// How many entries one worker takes at a visit: its fair share, but so many that the lock pays, and so few that
+// they do not pile up behind one worker.
 [[nodiscard]] constexpr std::uint32_t fair_batch(std::size_t length, std::size_t workers) noexcept {
   const auto share = length / std::max<std::size_t>(workers, 1);
   return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, min_global_batch, max_global_batch));
@@ -37,12 +38,12 @@ class injection_queue {
   void reserve(std::size_t entries) {
     std::lock_guard hold(mutex_);
     if (entries <= capacity_) return;
-    const std::size_t room = std::bit_ceil(std::max(entries, 2 * capacity_));
-    auto larger = std::make_unique_for_overwrite<T*[]>(room);
+    const std::size_t larger_capacity = std::bit_ceil(std::max(entries, 2 * capacity_));
+    auto larger = std::make_unique_for_overwrite<T*[]>(larger_capacity);
     const std::size_t length = length_.load(std::memory_order_relaxed);
     for (std::size_t i = 0; i < length; ++i) larger[i] = at(first_ + i);
     items_ = std::move(larger);
-    capacity_ = room;
+    capacity_ = larger_capacity;
     first_ = 0;
   }
 
@@ -61,7 +62,8 @@ class injection_queue {
   [[nodiscard]] std::uint32_t take(T** out, std::uint32_t limit) noexcept {
     if (empty()) return 0;
     std::lock_guard hold(mutex_);
-    const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(limit, length_.load(std::memory_order_relaxed)));
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(limit, length_.load(std::memory_order_relaxed)));
     for (std::uint32_t i = 0; i < count; ++i) out[i] = at(first_ + i);
     first_ += count;
     shrink(count);
@@ -73,14 +75,14 @@ class injection_queue {
   [[nodiscard]] std::uint64_t times_over_mark() const noexcept { return over_mark_.get(); }
 
   // Threads outside the runtime only: a worker that waited here could be the one that has to make room.
-  void wait_for_room() {
+  void wait_for_capacity() {
     if (size() < global_queue_soft_capacity) return;
     std::unique_lock hold(mutex_);
     ++waiting_outside_;
     room_.wait(hold, [this] { return size() < global_queue_soft_capacity; });
     --waiting_outside_;
   }
-  // How many threads are in wait_for_room.
+  // How many threads are in wait_for_capacity.
   [[nodiscard]] std::uint32_t waiting_outside() {
     std::lock_guard hold(mutex_);
     return waiting_outside_;
@@ -109,4 +111,4 @@ class injection_queue {
   platform::owned<std::uint64_t> over_mark_{0};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

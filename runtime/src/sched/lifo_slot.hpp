@@ -6,14 +6,14 @@
 // closed slot takes without an RMW, by an asymmetric handshake:
 //
 //       owner                                  monitor                      thief, after it
-//       1. inside = true                       1. beware = true             1. open? else hands off
-//       2. light fence                         2. heavy fence               2. inside? then hands off
-//       3. beware? then exchange,              3. open = true               3. exchange
+//       1. inside = true                       1. must_exchange = true      1. open? else give up
+//       2. light fence                         2. heavy fence               2. inside? then give up
+//       3. must_exchange? then exchange,       3. open = true               3. exchange
 //          else plain take
 //       4. inside = false
 //
-// Not both take the plain way past each other: an owner that did not see `beware` before the heavy fence is
-// seen inside by every thief, because thieves only come after it; one that comes later sees it. Opening,
+// Owner and thief never both take the same entry: an owner that did not see `must_exchange` before the heavy fence is
+// seen inside by every thief, because thieves only come after the fence; an owner that comes later sees it. Opening,
 // stealing and closing exclude each other by a lock, so no thief is between its look and its exchange when
 // the slot becomes the owner's again.
 #pragma once
@@ -24,12 +24,12 @@
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/spin_lock.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 template <class T>
 class lifo_slot {
  public:
-  // Owner only. Returns what had to make way, or null.
+  // Owner only. Returns what was displaced, or null.
   [[nodiscard]] T* put(T* item) noexcept {
     T* const older = take();
     slot_.store(item, std::memory_order_release);  // pairs with the acquire of the takers
@@ -42,10 +42,10 @@ class lifo_slot {
     inside_.store(true, std::memory_order_relaxed);  // 1
     platform::light_fence();                         // 2
     T* item = nullptr;
-    if (beware_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3
+    if (must_exchange_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3
       item = slot_.exchange(nullptr, std::memory_order_acq_rel);
     } else {
-      item = slot_.load(std::memory_order_acquire);  // of the same thread; but fibers are told apart by ThreadSanitizer
+      item = slot_.load(std::memory_order_acquire);  // the same thread stored it, but ThreadSanitizer sees its fibers
       slot_.store(nullptr, std::memory_order_relaxed);
     }
     inside_.store(false, std::memory_order_release);  // 4; pairs with the acquire in steal
@@ -63,7 +63,7 @@ class lifo_slot {
   // The monitor.
   void open_to_thieves() noexcept {
     std::lock_guard no_thief(thieves_);
-    beware_.store(true, std::memory_order_relaxed);
+    must_exchange_.store(true, std::memory_order_relaxed);
     platform::heavy_fence();
     open_.store(true, std::memory_order_release);
   }
@@ -72,7 +72,7 @@ class lifo_slot {
   void close() noexcept {
     std::lock_guard no_thief(thieves_);
     open_.store(false, std::memory_order_relaxed);
-    beware_.store(false, std::memory_order_relaxed);
+    must_exchange_.store(false, std::memory_order_relaxed);
   }
 
   [[nodiscard]] bool empty() const noexcept { return slot_.load(std::memory_order_relaxed) == nullptr; }
@@ -81,9 +81,9 @@ class lifo_slot {
  private:
   platform::atomic<T*> slot_{nullptr};
   platform::atomic<bool> inside_{false};
-  platform::atomic<bool> beware_{false};
+  platform::atomic<bool> must_exchange_{false};
   platform::atomic<bool> open_{false};
   platform::spin_lock thieves_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+// One sample of the monitor after another, and what follows from it: monitor.hpp.
 #include "monitor.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 #include "helper_thread.hpp"
 #include "scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void monitor::wake() noexcept {
   {
@@ -23,7 +24,7 @@ void monitor::wake() noexcept {
         thread_ = platform::start_thread<&monitor::run>(*this);
         started_ = true;
       } catch (...) {
-        sched_.idle.set_monitor_asleep();  // no thread to be had now; the next producer tries again
+        sched_.pool.idle().set_monitor_asleep();  // no thread to be had now; the next producer tries again
       }
       return;
     }
@@ -58,27 +59,26 @@ void monitor::wait_for_tick() noexcept {
   const auto due = clock.now() + monitor_interval;
   while (helps_ && !stopping_.load(std::memory_order_acquire) && clock.now() + io_help_interval < due) {
     (void)parker_.park_until(clock.now() + io_help_interval);
-    helps_ = help_untended();
+    helps_ = poll_for_stalled();
   }
   (void)parker_.park_until(due);
 }
 
 // Workers that run fibers and do not come to their operations.
-bool monitor::help_untended() noexcept {
+bool monitor::poll_for_stalled() noexcept {
   bool any = false;
-  for (const auto& w : sched_.workers) {
-    const bool tended = w->io.was_tended() || w->state.load(std::memory_order_relaxed) != worker_state::active;
-    if (!tended && w->io.help()) any = true;
+  for (const auto& w : sched_.pool.workers()) {
+    const bool polled = w->io.polled_since_last_check() || !w->is_active();
+    if (!polled && w->io.poll_for_owner()) any = true;
   }
   return any;
 }
 
-monitor::sight monitor::look() const noexcept {
-  sight seen;
-  seen.queued = sched_.work_visible();
-  for (const auto& w : sched_.workers) {
-    const bool active = w->state.load(std::memory_order_relaxed) == worker_state::active;
-    seen.queued = seen.queued || !w->newest.empty();
+monitor::sample monitor::take_sample() const noexcept {
+  sample seen;
+  seen.queued = sched_.queues.anything_queued();
+  for (const auto& w : sched_.pool.workers()) {
+    const bool active = w->is_active();
     seen.active = seen.active || active;
     seen.active_with_io = seen.active_with_io || (active && w->io.under_way() != 0);
   }
@@ -86,24 +86,25 @@ monitor::sight monitor::look() const noexcept {
 }
 
 bool monitor::sleep_until_needed() noexcept {
-  sched_.idle.set_monitor_asleep();  // 1
-  platform::heavy_fence();           // 2
-  if (look().worth_watching() && sched_.idle.clear_monitor_asleep()) return true;  // 3
-  while (!stopping_.load(std::memory_order_acquire) && sched_.idle.look().monitor_asleep()) parker_.park();
+  idle_set& idle = sched_.pool.idle();
+  idle.set_monitor_asleep();                                              // 1
+  platform::heavy_fence();                                                // 2
+  if (take_sample().worth_watching() && idle.clear_monitor_asleep()) return true;  // 3
+  while (!stopping_.load(std::memory_order_acquire) && idle.load().monitor_asleep()) parker_.park();
   return !stopping_.load(std::memory_order_acquire);
 }
 
 bool monitor::tick() noexcept {
-  const sight seen = look();
+  const sample seen = take_sample();
   const auto pressure = sched_.pressure();
-  sample(pressure);
-  helps_ = help_untended();
+  count_sample(pressure);
+  helps_ = poll_for_stalled();
   const bool stuck = mark_stalled_workers();
   decide(stuck, seen.queued, pressure);
   return seen.worth_watching() || owes_report_;
 }
 
-void monitor::sample(std::int64_t pressure) noexcept {
+void monitor::count_sample(std::int64_t pressure) noexcept {
   if (pressure > 0) positive_.add(1);
   if (pressure >= 0) {
     streak_.set(0);
@@ -113,41 +114,38 @@ void monitor::sample(std::int64_t pressure) noexcept {
   streak_.add(1);
   longest_streak_.set(std::max(longest_streak_.get(), streak_.get()));
   if (platform::debug_checks && streak_.get() > sustained_negative_pressure) {
-    platform::fatal("pressure has been negative for %u looks: more fibers were dequeued than enqueued.",
+    platform::fatal("pressure has been negative for %u samples: more fibers were dequeued than enqueued.",
                     sustained_negative_pressure);
   }
 }
 
-// A worker that is active and has polled nothing since the last look is stalled until it polls again.
+// A worker that is active and has polled nothing since the last sample is stalled until it polls again.
 bool monitor::mark_stalled_workers() noexcept {
   bool any = false;
   owes_report_ = false;
-  for (auto& w : sched_.workers) {
+  for (const auto& w : sched_.pool.workers()) {
     const auto polls = w->count.polls.get();
-    const bool moved = polls != w->polls_at_last_look;
-    w->polls_at_last_look = polls;
-    if (moved || w->state.load(std::memory_order_relaxed) != worker_state::active) {
-      w->looks_stalled = 0;
+    const bool moved = polls != w->life.polls_at_last_sample;
+    w->life.polls_at_last_sample = polls;
+    if (moved || !w->is_active()) {
+      w->life.samples_stalled = 0;
       continue;
     }
     any = true;
     if (sched_.reports_stalls && watch_stall(*w)) owes_report_ = true;
-    if ((w->attention.fetch_or(worker::stalled, std::memory_order_acq_rel) & worker::stalled) == 0) {
-      sched_.stalled.fetch_add(1, std::memory_order_acq_rel);
-      w->newest.open_to_thieves();
-    }
+    sched_.pool.mark_stalled(*w);
   }
   return any;
 }
 
 // True: it is too early to say.
 bool monitor::watch_stall(worker& w) noexcept {
-  const auto looks = ++w.looks_stalled;
-  if (looks != looks_before_stall_report) return looks < looks_before_stall_report;
+  const auto samples = ++w.life.samples_stalled;
+  if (samples != samples_before_stall_report) return samples < samples_before_stall_report;
   const fiber* const f = w.current.get();
   if (f == nullptr) return false;  // the scheduler's own code: the machine has kept it from running
   (void)sched_.frames.count();     // the lock under which the frame was made
-  report_stalled_worker(w.current, *f, looks_before_stall_report * monitor_interval);
+  report_stalled_worker(w.current, *f, samples_before_stall_report * monitor_interval);
   return false;
 }
 
@@ -155,15 +153,16 @@ void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pres
   if (!anything_queued) return no_work_.add(1);
   if (!anybody_stuck) return not_stuck_.add(1);
   if (pressure <= 0) return nonpositive_.add(1);
-  if (!sched_.elastic) return at_limit_.add(1);  // it only reports
-  if (sched_.wake_somebody()) return idle_capacity_.add(1);
+  if (!sched_.pool.elastic()) return at_limit_.add(1);  // it only reports
+  if (sched_.pool.wake_one()) return idle_capacity_.add(1);
   // Somebody who searches, or naps and will, finds it.
-  const bool looked_for = std::any_of(sched_.workers.begin(), sched_.workers.end(), [](const auto& w) {
-    return w->state.load(std::memory_order_relaxed) == worker_state::idle_spin;
+  const auto& workers = sched_.pool.workers();
+  const bool looked_for = std::any_of(workers.begin(), workers.end(), [](const auto& w) {
+    return w->life.state.load(std::memory_order_relaxed) == worker_state::idle_spin;
   });
-  if (looked_for || sched_.idle.look().searching() != 0) return idle_capacity_.add(1);
+  if (looked_for || sched_.pool.idle().load().searching() != 0) return idle_capacity_.add(1);
   passes_.add(1);
-  if (sched_.promote_one()) {
+  if (sched_.pool.promote_one()) {
     promoted_.add(1);
   } else {
     at_limit_.add(1);
@@ -183,4 +182,4 @@ void monitor::read(pressure_stats& into) const noexcept {
   into.blocked_at_limit = at_limit_.get();
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -14,8 +14,8 @@
 // The same goes for operations under way of a worker that is active: it looks after them if that worker does not
 // (io/port.hpp), and then at shorter intervals.
 //
-// If stalls are reported, it also names the fiber that has held its worker for ten looks, once for each stall, and does
-// not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
+// If stalls are reported, it also names the fiber that has held its worker for ten samples, once for each stall, and
+// does not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/stats.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class scheduler;
 class worker;
@@ -43,21 +43,21 @@ class monitor {
   void wake() noexcept;
   void stop() noexcept;
   void read(pressure_stats& into) const noexcept;
-  // One look; false: there was nothing to watch. The monitor's own thread only, or a test's where there is none.
+  // One sample; false: there was nothing to watch. The monitor's own thread only, or a test's where there is none.
   [[nodiscard]] bool tick() noexcept;
 
  private:
-  struct sight {
+  struct sample {
     bool queued = false;
     bool active = false;
     bool active_with_io = false;
     [[nodiscard]] bool worth_watching() const noexcept { return (active && queued) || active_with_io; }
   };
-  [[nodiscard]] sight look() const noexcept;
+  [[nodiscard]] sample take_sample() const noexcept;
   void wait_for_tick() noexcept;
-  [[nodiscard]] bool help_untended() noexcept;  // true: somebody needed it
+  [[nodiscard]] bool poll_for_stalled() noexcept;  // true: somebody needed it
   void run() noexcept;
-  void sample(std::int64_t pressure) noexcept;
+  void count_sample(std::int64_t pressure) noexcept;
   void decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept;
   [[nodiscard]] bool mark_stalled_workers() noexcept;
   [[nodiscard]] bool watch_stall(worker& w) noexcept;
@@ -77,4 +77,4 @@ class monitor {
       not_stuck_, at_limit_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -3,7 +3,7 @@
 
 #include <mutex>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -32,4 +32,4 @@ void visit_schedulers(void (*visit)(void*, scheduler&), void* data) noexcept {
   for (const registration* each = newest_listed; each != nullptr; each = each->next_) visit(data, each->whose_);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -2,7 +2,7 @@
 // Every scheduler of the process, for who looks at one that hangs.
 #pragma once
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class scheduler;
 
@@ -22,8 +22,8 @@ class registration {
   registration* next_;
 };
 
-// Calls visit for each, newest first, while none can be made or destroyed. Does nothing if that can't be had at once: the
-// caller may have interrupted one that is just listing itself.
+// Calls visit for each, newest first, while none can be made or destroyed. Does nothing if that can't be had at once:
+// the caller may have interrupted one that is just listing itself.
 void visit_schedulers(void (*visit)(void*, scheduler&), void* data) noexcept;
 
 template <class F>
@@ -31,4 +31,4 @@ void for_each_scheduler(F f) noexcept {
   visit_schedulers([](void* call, scheduler& s) { (*static_cast<F*>(call))(s); }, &f);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -6,49 +6,44 @@
 
 #include "scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // The worker has nothing to run, and operations under way. (Fibers without them are found by whoever is free.)
-bool scheduler::retreats(worker& w) noexcept {
-  const auto running = live.load(std::memory_order_relaxed) - stalled.load(std::memory_order_relaxed);
-  if (running < 2 || !w.room.due()) return false;
+bool dispatcher::retreats(worker& w) noexcept {
+  const auto running = w.pool.not_stalled();
+  crowding& processor = w.dispatch.processor;
+  if (running < 2 || !processor.due()) return false;
   const auto now = platform::steady_clock::instance().now();
-  const auto crowded = w.room.look(w.room.meter.read(), now);
+  const auto crowded = processor.measure(processor.meter.read(), now);
   if (crowded == 0) return false;
-  const auto granted = leaves.ask(running, crowded, now);
+  const auto granted = suspensions_.request(running, crowded, now);
   if (!granted) return false;
-  stay_out(w, *granted);
+  stay_suspended(w, *granted);
   return true;
 }
 
-std::size_t scheduler::queued() const noexcept {
-  auto sum = injection.size();
-  for (const auto& w : workers) sum += w->ring.size() + (w->newest.empty() ? 0 : 1);
-  return sum;
-}
-
-void scheduler::stay_out(worker& w, const retreat::leave& granted) noexcept {
+void dispatcher::stay_suspended(worker& w, const retreat::suspension& granted) noexcept {
   w.count.retreats.add(1);
   stop_searching(w);
-  w.state.store(worker_state::idle_spin, std::memory_order_relaxed);
-  outlook others(polls_of_others(w));
+  worker_pool::set_state(w, worker_state::idle_spin);
+  progress_of_others others(w.pool.polls_of_others(w));
   const auto clock = [] { return platform::steady_clock::instance().now(); };
   auto now = clock();
-  auto next_look = now + leave_look_interval;
-  while (now < granted.until && !leaves.is_recalled(granted) && w.attention.load(std::memory_order_relaxed) == 0) {
-    io_port::batch done;
-    rest(w, std::min({next_look, granted.until, deadlines.earliest()}), done);
-    io_port::complete(done);
+  auto next_check = now + suspension_check_interval;
+  while (now < granted.until && !suspensions_.is_recalled(granted) && !w.needs_attention()) {
+    io_driver::completions done;
+    sched_.io.park(w, std::min({next_check, granted.until, sched_.deadlines.earliest()}), done);
+    done.deliver();
     now = clock();
-    w.next_time_look.set({});  // it may be what it was woken for
-    look_at_the_time(w, now);
-    if (hand_over(w)) signal(&w);
-    if (now < next_look) continue;
-    if (!others.get_on(polls_of_others(w), queued())) break;
-    next_look = now + leave_look_interval;
+    w.dispatch.next_timer_check.set({});  // it may be what it was woken for
+    run_due_timers(w, now);
+    if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);
+    if (now < next_check) continue;
+    if (!others.keep_up(w.pool.polls_of_others(w), sched_.queues.size())) break;
+    next_check = now + suspension_check_interval;
   }
-  leaves.end(now);
-  w.tempo.restart(w.count.polls.get(), now);
+  suspensions_.end(now);
+  w.dispatch.pacing.restart(w.count.polls.get(), now);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSL-1.0
-// The thread-local behind this_desk(). It belongs to the thread, whichever fiber asks, so ThreadSanitizer, which takes
-// fibers for threads, must not watch it.
+// The thread-local behind this_worker_local(). It belongs to the thread, whichever fiber asks, so ThreadSanitizer,
+// which takes fibers for threads, must not watch it.
 #include <ramie/platform/annotate.hpp>
 
 #include "helper_thread.hpp"
 #include "worker.hpp"
 
-constinit thread_local ramie::detail::worker_desk* ramie_this_desk = nullptr;
+constinit thread_local ramie::runtime_internal::worker_local* ramie_this_worker_local = nullptr;
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 constinit thread_local const void* helper_of = nullptr;
 
 #if !defined(__x86_64__) || !defined(__linux__)
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker_desk* this_desk() noexcept {
-  return platform::launder_address(ramie_this_desk);
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker_local* this_worker_local() noexcept {
+  return platform::launder_address(ramie_this_worker_local);
 }
 #endif
 
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY void set_this_worker(worker* w) noexcept {
-  ramie_this_desk = platform::launder_address(w);
+  ramie_this_worker_local = platform::launder_address(w);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Stacks for boost::context::fiber: <ramie/stack_allocator.hpp>, without Boost. A stack of the pool below, as the pool lays
-// it out; its user gets what lies under the block.
+// Stacks for boost::context::fiber: <ramie/stack_allocator.hpp>, without Boost. They come from a stack_pool; the user
+// gets the memory below the stack_block.
 #include <ramie/detail/raw_stack.hpp>
 
 #include <new>
@@ -10,7 +10,7 @@
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/stack_pool.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -21,7 +21,7 @@ void never_entered(platform::arrival) {
   platform::fatal("a stack of ramie::stack_allocator is run as a fiber's: corruption of the runtime.");
 }
 
-// Never destroyed: somebody's static may hold a boost::context::fiber.
+// Never destroyed: a static object may hold a boost::context::fiber.
 platform::stack_pool& pool() {
   static auto& all = *new platform::stack_pool(never_entered);
   return all;
@@ -35,9 +35,9 @@ platform::stack_pool& pool() {
 
 std::uint8_t class_of_raw_stack(std::size_t bytes) {
   if (bytes < platform::min_stack_size || bytes > platform::max_stack_size) {
-    throw usage_error("ramie: a stack_allocator of " + std::to_string(bytes) + " bytes. It must be from " +
-                      std::to_string(platform::min_stack_size) + " to " + std::to_string(platform::max_stack_size) +
-                      ".");
+    throw usage_error("ramie: stack_allocator::stack_allocator: a size of " + std::to_string(bytes) +
+                      " bytes. Use from " + std::to_string(platform::min_stack_size) + " to " +
+                      std::to_string(platform::max_stack_size) + ".");
   }
   const auto smallest = platform::stack_class_for(bytes);
   const bool holds = platform::slot_bytes(smallest) - platform::page_size >= bytes + block_bytes;
@@ -52,7 +52,7 @@ raw_stack take_raw_stack(std::uint8_t size_class) {
 
 void give_raw_stack(void* top) noexcept {
   auto* const stack = static_cast<platform::stack_block*>(top);
-  // What the sanitizers think of its memory is forgotten.
+  // The sanitizers forget what they know of its memory.
   const auto bytes = bytes_of(*stack) + sizeof(platform::stack_block);
   platform::annotate::stack_destroyed(stack->note, stack->low, bytes);
   platform::annotate::stack_created(stack->note, stack->low, bytes);
@@ -60,4 +60,4 @@ void give_raw_stack(void* top) noexcept {
   (void)pool().trim(platform::stack_pool::largest_batch);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

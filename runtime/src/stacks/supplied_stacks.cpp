@@ -6,12 +6,12 @@
 
 #include <ramie/error.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 void refuse_small_stack(std::size_t bytes, std::size_t least) {
-  throw usage_error("ramie: the allocator of options.stacks has stacks of " + std::to_string(bytes) +
-                    " bytes. For the stack size that is promised they must have at least " + std::to_string(least) +
-                    ": its pages and two more.");
+  throw usage_error("ramie: runtime::runtime: the allocator of options.stacks has stacks of " + std::to_string(bytes) +
+                    " bytes. Give them at least " + std::to_string(least) +
+                    ": the pages of options.stack_size and two more.");
 }
 
 stack_memory stack_stock::allocate(std::uint8_t size_class) {
@@ -25,7 +25,7 @@ void stack_stock::deallocate(const stack_memory& which) noexcept {
 }
 
 supplied_stacks::supplied_stacks(const stack_source& from, std::uint8_t default_class)
-    : stock_(from.internals()), default_class_(default_class) {
+    : stock_(from.stock_), default_class_(default_class) {
   if (stock_ != nullptr) stock_->deallocate(stock_->allocate(default_class));
 }
 
@@ -42,11 +42,11 @@ void supplied_stacks::deallocate(const memory& which) noexcept {
   stock_->deallocate({which.low, which.top});
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
-stack_source::stack_source(std::unique_ptr<::ramie::detail::stack_supplier> from, bool any_size)
-    : stock_(std::make_shared<::ramie::detail::stack_stock>(std::move(from), any_size)) {}
+stack_source::stack_source(std::unique_ptr<::ramie::runtime_internal::stack_supplier> from, bool any_size)
+    : stock_(std::make_shared<::ramie::runtime_internal::stack_stock>(std::move(from), any_size)) {}
 
 }  // namespace ramie::inline v0

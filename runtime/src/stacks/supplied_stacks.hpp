@@ -9,10 +9,10 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/stack_source.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Shared by all copies of a source, perhaps by several runtimes: Boost's pooled allocator, for one, is not for several
-// threads at once. A leaf among the locks, unless the user's allocator takes some of its own.
+// threads at once. Its mutex is a leaf in the lock order, unless the user's allocator takes locks.
 class stack_stock {
  public:
   stack_stock(std::unique_ptr<stack_supplier> from, bool any_size) : any_size_(any_size), from_(std::move(from)) {}
@@ -30,7 +30,8 @@ class stack_stock {
 // One runtime's view of a source.
 class supplied_stacks final : public platform::stack_supply {
  public:
-  // Takes one stack and gives it back, so that what can't work is told at once: usage_error, or what the allocator throws.
+  // Takes one stack and gives it back, so that a source that can't work fails here: usage_error, or what the allocator
+  // throws.
   supplied_stacks(const stack_source& from, std::uint8_t default_class);
 
   // Null: there is no source.
@@ -47,4 +48,4 @@ class supplied_stacks final : public platform::stack_supply {
   const std::uint8_t default_class_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -12,7 +12,7 @@
 #include "../sched/helper_thread.hpp"
 #include "frame.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -130,10 +130,10 @@ void sign(cancel_reason& reason, const fiber& by) noexcept {
 }
 
 void sign_as_caller(cancel_reason& reason) noexcept {
-  const whereabouts at = look_around();
+  const call_context at = current_context();
   if (at.self != nullptr) return sign(reason, *at.self);
   // Else the scheduler's own code, or a callback on a thread of the runtime: on behalf of whom is not known.
-  if (at.desk == nullptr && helper_of == nullptr) reason.origin = cancel_origin::thread;
+  if (at.local == nullptr && helper_of == nullptr) reason.origin = cancel_origin::thread;
 }
 
 std::uint64_t next_local_key() noexcept {
@@ -162,16 +162,16 @@ void add_local(local_node* node) {
   }
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0::this_fiber {
 
 std::string name() {
-  return detail::name_in(detail::self().record);
+  return runtime_internal::name_in(runtime_internal::self().record);
 }
 
 void set_name(std::string_view name) {
-  detail::name_fiber(*detail::self().record, name);
+  runtime_internal::name_fiber(*runtime_internal::self().record, name);
 }
 
 }  // namespace ramie::inline v0::this_fiber

@@ -9,7 +9,7 @@
 #include <ramie/fiber_local.hpp>
 #include <ramie/platform/atomic.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 struct fiber_extras {
   std::string name;
@@ -29,4 +29,4 @@ void announce_extras(fiber& f) noexcept;
 // The fiber's name, or "".
 [[nodiscard]] const char* name_in(const fiber_record* record) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -2,11 +2,12 @@
 // The frame of a fiber: 128 bytes, pooled, never given back to the system before the runtime ends, so
 // that a stale waker may always look at its word and its ticket.
 //
-// Plain fields belong to the owner of the word's current state (task/state.hpp). First line: what parking, waking and
-// switching touch: that is all a wait among thousands of others should have to fetch. Second line: what spawning,
-// starting, parking for the first time and dumps touch.
+// Plain fields belong to the owner of the word's current state (task/state.hpp). Its first cache line has what parking,
+// waking and switching touch: a wait among thousands of others fetches no more than that. The second has what spawning,
+// starting, parking for the first time and dumps touch. The assertions below the class hold this.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ramie/source_location.hpp>
 
@@ -15,15 +16,15 @@
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/constants.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 #include <ramie/runtime/spawn.hpp>
 #include <ramie/runtime/wait.hpp>
 
-#include "../task/state.hpp"
+#include "state.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-class alignas(frame_bytes) fiber : public fiber_face {
+class alignas(frame_bytes) fiber : public fiber_head {
  public:
   fiber_word word;
   platform::atomic<std::uint64_t> wait_ticket{0};          // bumped per publication, kept when the frame is recycled
@@ -40,9 +41,7 @@ class alignas(frame_bytes) fiber : public fiber_face {
   cancel_scope* home = nullptr;  // the scope it was spawned into; null: a plain thread's proxy
   const fiber_ops* ops = nullptr;
   fiber_record* record = nullptr;
-  platform::owned<fiber*> next{nullptr};  // in a pool
   platform::owned<source_location> site{};
-  std::uint32_t shield_depth = 0;
   // Chaos mode: plus one; under explore: which fiber it is (director.hpp).
   platform::owned<std::uint16_t> last_worker{0};
   // Its record has extras, and both are there while this is true. Changed under the lock of names: who holds that may
@@ -52,16 +51,40 @@ class alignas(frame_bytes) fiber : public fiber_face {
   [[nodiscard]] bool is_proxy() const noexcept { return home == nullptr; }
   // Of a live fiber. Null: a proxy.
   [[nodiscard]] scheduler* owner() const noexcept { return is_proxy() ? nullptr : &home->owner_scheduler(); }
-  [[nodiscard]] static fiber& of_link(scope_link& l) noexcept {
-    return *reinterpret_cast<fiber*>(reinterpret_cast<char*>(&l) - offsetof_link);
+  [[nodiscard]] static inline fiber& of_link(scope_link& l) noexcept;
+
+  // In a pool: the next frame there.
+  [[nodiscard]] fiber* next() const noexcept {
+    return static_cast<fiber*>(next_or_own_.load(std::memory_order_relaxed));
   }
+  void set_next(fiber* f) noexcept { next_or_own_.store(f, std::memory_order_relaxed); }
+  // While a fiber lives: the scope that cancels it alone, or null (cancel_scope.hpp). Read by the fiber and by those
+  // inside its scopes. Null again before the frame goes to a pool.
+  [[nodiscard]] cancel_scope* own_scope() const noexcept {
+    return static_cast<cancel_scope*>(next_or_own_.load(std::memory_order_acquire));  // pairs with the release below
+  }
+  void set_own_scope(cancel_scope* s) noexcept { next_or_own_.store(s, std::memory_order_release); }
 
  private:
-  static constexpr std::size_t offsetof_link = 64;
+  platform::atomic<void*> next_or_own_{nullptr};
 };
 
-static_assert(sizeof(fiber) == frame_bytes, "the frame is two cache lines");
+// offsetof of a class with a base is "conditionally supported": both compilers do.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+static_assert(sizeof(fiber) == frame_bytes && frame_bytes == 128, "the frame is two cache lines");
 static_assert(alignof(fiber) == frame_bytes);
+static_assert(offsetof(fiber, scope) == 0, "head_of: fiber_head is the first base");
+// What a park, a wake and a switch touch.
+static_assert(offsetof(fiber, seen_epoch) < 64 && offsetof(fiber, word) < 64 && offsetof(fiber, wait_ticket) < 64);
+static_assert(offsetof(fiber, stack) < 64 && offsetof(fiber, resume_point) < 64 && offsetof(fiber, reason) < 64);
+static_assert(offsetof(fiber, size_class) < 64 && offsetof(fiber, linked) < 64 && offsetof(fiber, held_back) < 64);
+static_assert(offsetof(fiber, link) == 64, "the second cache line begins with what only a first park and an end touch");
+
+fiber& fiber::of_link(scope_link& l) noexcept {
+  return *reinterpret_cast<fiber*>(reinterpret_cast<char*>(&l) - offsetof(fiber, link));
+}
+#pragma GCC diagnostic pop
 
 // A plain thread as a fiber: its park is a futex wait. Pooled for the life of the process (wait/self.cpp).
 struct proxy_fiber : fiber {
@@ -85,4 +108,4 @@ struct proxy_census {
 // The calling fiber, or null on a plain thread and in scheduler code.
 [[nodiscard]] fiber* current_fiber() noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 frame_pool::slab* frame_pool::room_for_slab() {
   if (slabs_.size() < slabs_per_page) {
@@ -26,7 +26,7 @@ void frame_pool::grow() {
   for (std::uint32_t at = 0; at < frames_per_slab; at += frame_batch) {
     for (std::uint32_t i = at; i < at + frame_batch; ++i) {
       fresh->frames[i].number = ++made_;
-      fresh->frames[i].next.set(i + 1 < at + frame_batch ? &fresh->frames[i + 1] : nullptr);
+      fresh->frames[i].set_next(i + 1 < at + frame_batch ? &fresh->frames[i + 1] : nullptr);
     }
     batches_.push_back({&fresh->frames[at], frame_batch});
   }
@@ -52,7 +52,7 @@ void frame_pool::give_batch(fiber* first, std::uint32_t count) noexcept {
 fiber* frame_pool::take_one() {
   std::uint32_t count = 0;
   fiber* const first = take_batch(count);
-  if (count > 1) give_batch(first->next.get(), count - 1);
+  if (count > 1) give_batch(first->next(), count - 1);
   return first;
 }
 
@@ -71,7 +71,7 @@ void frame_cache::refill(frame_pool& pool) {
   std::uint32_t count = 0;
   fiber* const first = pool.take_batch(count);
   if constexpr (platform::annotate::tells_fibers_apart) {
-    for (fiber* f = first; f != nullptr; f = f->next.get()) platform::annotate::hand_over(f);
+    for (fiber* f = first; f != nullptr; f = f->next()) platform::annotate::hand_over(f);
   }
   first_.set(first);
   count_.set(count);
@@ -92,4 +92,4 @@ void frame_cache::give_all(frame_pool& pool) noexcept {
   count_.set(0);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -13,7 +13,7 @@
 
 #include "frame.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class frame_pool {
  public:
@@ -95,14 +95,14 @@ class frame_cache {
     if (f == nullptr) [[unlikely]]
       return nullptr;
     platform::annotate::take_over(f);
-    first_.set(f->next.get());
+    first_.set(f->next());
     count_.add(-1u);
     return f;
   }
   void give(fiber* f, frame_pool& pool) noexcept {
     if (count_.get() == frame_batch) [[unlikely]]
       put_by(pool);
-    f->next.set(first_.get());
+    f->set_next(first_.get());
     platform::annotate::hand_over(f);
     first_.set(f);
     count_.add(1);
@@ -121,4 +121,4 @@ class frame_cache {
   platform::owned<fiber*> put_by_{nullptr};
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
-// Chaos mode: what happens instead where the scheduler is `chaotic`. Under explore the director decides; otherwise
-// dice.
-//
-// W3 of worker.hpp holds here too. What is runnable is in the injection queue or in a ring, where every worker sees it,
-// at all times. A fiber that is held back is in the injection queue like any other; whoever takes it out before its
-// time puts it back and takes another, and runs it if there is no other.
+#include "chaos.hpp"
 
-#include "../sched/hot.hpp"
-#include "director.hpp"
+#include <cstddef>
+#include <iterator>
+#include <vector>
 
-namespace ramie::detail {
+#include <ramie/platform/random.hpp>
+#include <ramie/platform/thread.hpp>
+#include <ramie/runtime/constants.hpp>
+
+#include "../sched/scheduler.hpp"
+
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -24,115 +26,136 @@ constexpr std::uint32_t scaling_odds = 256;
 constexpr std::uint32_t longest_delay = 16;   // polls
 constexpr std::uint32_t longest_budget = 16;  // operations
 
-}  // namespace
+// Every member of chaos_counts, to add them all alike.
+template <class Count>
+constexpr Count chaos_counts<Count>::*every_chaos_count[] = {
+    &chaos_counts<Count>::yields,    &chaos_counts<Count>::wake_yields,      &chaos_counts<Count>::steals,
+    &chaos_counts<Count>::held_back, &chaos_counts<Count>::promoted_workers, &chaos_counts<Count>::retired_workers,
+};
+static_assert(sizeof(chaos_stats) == std::size(every_chaos_count<std::uint64_t>) * sizeof(std::uint64_t),
+              "every_chaos_count lacks a member of chaos_counts");
 
-void scheduler::put_in_chaos(worker& w, fiber& f) noexcept {
-  const bool in_ring = directed == nullptr && unruly.steals && f.held_back.get() == 0 && w.whims.below(ring_odds) == 0;
-  if (in_ring) {
-    w.ring.push(&f, w.overflow);
+// What it needs for each worker. Owner only; the counters may be read by anybody.
+struct alignas(platform::cache_line) worker_chaos {
+  explicit worker_chaos(std::uint64_t seed) noexcept : rng(seed) {}
+  platform::xorshift rng;
+  chaos_counts<counters::count> count;
+};
+
+class chaos_policy final : public scheduling_policy {
+ public:
+  chaos_policy(const chaos_mode& wanted, unsigned worker_slots) : wanted_(wanted) {
+    own_.reserve(worker_slots);
+    for (unsigned i = 0; i < worker_slots; ++i) {
+      const auto own_seed = platform::seed_of_worker(wanted.seed, i);
+      own_.push_back(std::make_unique<worker_chaos>(own_seed ^ 0x2545f4914f6cdd1dull));
+    }
+  }
+
+  void enqueue(worker& w, fiber& f, bool woken) noexcept override;
+  fiber* next(worker& w) noexcept override;
+  fiber* next_for_join(worker& w) noexcept override;
+  bool decides_joins() const noexcept override { return false; }
+  bool preempts(worker& w, point where) noexcept override;
+  std::uint32_t budget(worker& w) noexcept override {
+    return wanted_.yields ? 1 + of(w).rng.below(longest_budget) : budget_per_tick;
+  }
+  void yielded(fiber&) noexcept override {}
+  bool retires(worker& w) noexcept override;
+  bool standstill(scheduler&) noexcept override { return false; }
+  std::uint64_t seed() const noexcept override { return wanted_.seed; }
+  void check_failed(const std::string&) noexcept override {}
+  void add_to(chaos_stats& sum) const noexcept override;
+
+ private:
+  [[nodiscard]] worker_chaos& of(const worker& w) noexcept { return *own_[w.index]; }
+  [[nodiscard]] bool happens(worker& w, std::uint32_t odds) noexcept { return of(w).rng.below(odds) == 0; }
+  [[nodiscard]] fiber* pick(worker& w) noexcept;
+  [[nodiscard]] static fiber* steal(worker& w) noexcept;
+
+  const chaos_mode wanted_;
+  std::vector<std::unique_ptr<worker_chaos>> own_;
+};
+
+void chaos_policy::enqueue(worker& w, fiber& f, bool woken) noexcept {
+  if (woken && wanted_.delays && happens(w, delay_odds)) {
+    f.held_back.set(static_cast<std::uint8_t>(1 + of(w).rng.below(longest_delay)));
+    of(w).count.held_back.add(1);
+  }
+  if (wanted_.steals && f.held_back.get() == 0 && happens(w, ring_odds)) {
+    run_queues::push_ring(w, f);
   } else {
-    injection.put(&f);
+    w.sched.queues.inject(f);
+    w.pool.signal(&w);
   }
-  signal(&w);
 }
 
-void scheduler::put_woken_in_chaos(worker& w, fiber& f) noexcept {
-  if (directed == nullptr && unruly.delays && w.whims.below(delay_odds) == 0) {
-    f.held_back.set(static_cast<std::uint8_t>(1 + w.whims.below(longest_delay)));
-    w.mischief.held_back.add(1);
+bool chaos_policy::preempts(worker& w, point where) noexcept {
+  switch (where) {
+    case point::wait:
+      if (!wanted_.yields || !happens(w, yield_odds)) return false;
+      of(w).count.yields.add(1);
+      return true;
+    case point::after_wake:
+      if (!wanted_.wake_yields || !happens(w, wake_yield_odds)) return false;
+      of(w).count.wake_yields.add(1);
+      return true;
+    case point::budget_used:  // here it is the budget that is random
+      if (wanted_.yields) of(w).count.yields.add(1);
+      return true;
   }
-  put_in_chaos(w, f);
+  return false;
 }
 
-worker* scheduler::detour(worker& w) noexcept {
-  const bool go = directed != nullptr ? directed->preempts(w) : unruly.yields && w.whims.below(yield_odds) == 0;
-  if (!go) return &w;
-  w.mischief.yields.add(1);
-  return leave_and_return(w, departure::yield, *w.current.get(), nullptr);
-}
-
-// Wakes come from the scheduler too, and from fibers that are about to park.
-worker* scheduler::detour_after_wake(worker& w) noexcept {
-  fiber* const self = w.current.get();
-  if (self == nullptr || self->word.load().state() != lifecycle::running) return &w;
-  const bool go = directed != nullptr ? directed->preempts_after_wake(w)
-                                      : unruly.wake_yields && w.whims.below(wake_yield_odds) == 0;
-  if (!go) return &w;
-  w.mischief.wake_yields.add(1);
-  return leave_and_return(w, departure::yield, *self, nullptr);
-}
-
-std::uint32_t scheduler::budget_in_chaos(worker& w) noexcept {
-  if (directed != nullptr) return 1;
-  return unruly.yields ? 1 + w.whims.below(longest_budget) : budget_per_tick;
-}
-
-// Here it is the budget that is random.
-worker* scheduler::end_budget_in_chaos(worker& at_end) noexcept {
-  worker* w = &at_end;
-  if (directed != nullptr) {
-    w = detour(*w);
-  } else {
-    if (unruly.yields) w->mischief.yields.add(1);
-    w = leave_and_return(*w, departure::yield, *w->current.get(), nullptr);
-  }
-  w->budget.set(budget_in_chaos(*w));
-  return w;
-}
-
-void scheduler::yields_in_chaos(fiber& f) noexcept {
-  if (directed != nullptr) directed->yields(f);
-}
-
-fiber* scheduler::take_young_in_chaos(worker& w) noexcept {
-  if (directed != nullptr) return directed->next(w);
-  fiber* f = nullptr;
-  if (injection.take(&f, 1) == 0) return nullptr;
+fiber* chaos_policy::next_for_join(worker& w) noexcept {
+  fiber* const f = w.sched.queues.take_one_injected();
+  if (f == nullptr) return nullptr;
   f->held_back.set(0);
   f->last_worker.set(static_cast<std::uint16_t>(w.index + 1));
   w.count.polls.add(1);
   return f;
 }
 
-// Who steals here need not be searching: nobody relies on it to look after the rest, which was in no ring for a moment.
-fiber* scheduler::steal_in_chaos(worker& w) noexcept {
-  fiber* const f = steal_somewhere(w);
-  if (f != nullptr && !w.ring.empty()) signal(&w);
+// A thief under this policy need not be searching: nobody relies on it to look after the rest, which was in no ring for
+// a moment.
+fiber* chaos_policy::steal(worker& w) noexcept {
+  fiber* const f = w.sched.queues.steal(w);
+  if (f != nullptr && !run_queues::ring_empty(w)) w.pool.signal(&w);
   return f;
 }
 
 // Something to run, from anywhere.
-fiber* scheduler::pick_in_chaos(worker& w) noexcept {
-  const bool forced = unruly.steals && w.ring.empty() && !injection.empty() && w.whims.below(steal_odds) == 0;
+fiber* chaos_policy::pick(worker& w) noexcept {
+  run_queues& queues = w.sched.queues;
+  const bool forced =
+      wanted_.steals && run_queues::ring_empty(w) && !queues.injection_empty() && happens(w, steal_odds);
   if (forced) {
-    if (fiber* const f = steal_in_chaos(w)) {
-      w.mischief.steals.add(1);
+    if (fiber* const f = steal(w)) {
+      of(w).count.steals.add(1);
       return f;
     }
   }
-  if (injection.empty() && w.ring.empty()) return steal_in_chaos(w);
-  const bool ring_first = w.whims.below(2) == 0;
-  fiber* f = ring_first ? w.ring.pop_old() : nullptr;
-  if (f == nullptr && injection.take(&f, 1) == 0) f = nullptr;
-  if (f == nullptr) f = w.ring.pop_old();
-  if (f == nullptr) f = steal_in_chaos(w);
-  return f;
+  if (queues.injection_empty() && run_queues::ring_empty(w)) return steal(w);
+  fiber* f = happens(w, 2) ? run_queues::pop_oldest(w) : nullptr;
+  if (f == nullptr) f = queues.take_one_injected();
+  if (f == nullptr) f = run_queues::pop_oldest(w);
+  return f != nullptr ? f : steal(w);
 }
 
-// A fiber that is held back, and one that comes back to the worker it left, goes round again, as long as somebody else
+// A fiber that is delayed, and one that comes back to the worker it left, goes round again, as long as somebody else
 // may take its place. Not for ever: the others may all be busy, waiting for this very fiber.
-fiber* scheduler::next_in_chaos(worker& w) noexcept {
-  if (directed != nullptr) return directed->next(w);
+fiber* chaos_policy::next(worker& w) noexcept {
   const auto& clock = platform::steady_clock::instance();
-  const auto give_up = clock.now() + chaos_patience;
+  const auto give_up = clock.now() + handover_timeout;
   const auto me = static_cast<std::uint16_t>(w.index + 1);
+  run_queues& queues = w.sched.queues;
   for (;;) {
-    fiber* const f = pick_in_chaos(w);
+    fiber* const f = pick(w);
     if (f == nullptr) return nullptr;
     platform::annotate::take_over(f);  // from a fiber of this very worker, perhaps
-    const bool too_early = f->held_back.get() != 0 && (!injection.empty() || !w.ring.empty());
+    const bool too_early = f->held_back.get() != 0 && (!queues.injection_empty() || !run_queues::ring_empty(w));
     const bool moved = f->last_worker.get() != me;
-    const bool stays = !moved && unruly.migrations && live.load(std::memory_order_relaxed) > 1 && clock.now() < give_up;
+    const bool stays = !moved && wanted_.migrations && w.pool.live_hint() > 1 && clock.now() < give_up;
     if (too_early) {
       f->held_back.add(static_cast<std::uint8_t>(-1));
     } else if (!stays) {
@@ -142,20 +165,34 @@ fiber* scheduler::next_in_chaos(worker& w) noexcept {
       w.count.polls.add(1);
       return f;
     }
-    injection.put(f);
-    signal(&w);
+    queues.inject(*f);
+    w.pool.signal(&w);
     if (!too_early) platform::yield_thread();
   }
 }
 
-bool scheduler::rescale_in_chaos(worker& w) noexcept {
-  if (!elastic || !unruly.scaling || directed != nullptr) return false;
-  const auto dice = w.whims.below(scaling_odds);
-  if (dice == 0 && promote_one()) w.mischief.promoted.add(1);
-  if (dice != 1 || !may_retire(w)) return false;
-  w.mischief.retired.add(1);
-  drain(w);
+bool chaos_policy::retires(worker& w) noexcept {
+  if (!w.pool.elastic() || !wanted_.scaling) return false;
+  const auto drawn = of(w).rng.below(scaling_odds);
+  if (drawn == 0 && w.pool.promote_one()) of(w).count.promoted_workers.add(1);
+  if (drawn != 1 || !w.pool.may_retire(w)) return false;
+  of(w).count.retired_workers.add(1);
+  w.pool.drain(w);
   return true;
 }
 
-}  // namespace ramie::detail
+void chaos_policy::add_to(chaos_stats& sum) const noexcept {
+  for (const auto& each : own_) {
+    for (std::size_t i = 0; i < std::size(every_chaos_count<counters::count>); ++i) {
+      sum.*every_chaos_count<std::uint64_t>[i] += (each->count.*every_chaos_count<counters::count>[i]).get();
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<scheduling_policy> make_chaos(const chaos_mode& wanted, unsigned worker_slots) {
+  return std::make_unique<chaos_policy>(wanted, worker_slots);
+}
+
+}  // namespace ramie::runtime_internal

@@ -10,7 +10,7 @@
 
 #include "../sched/scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -38,35 +38,27 @@ std::string describe_blocked(scheduler& s) {
 
 }  // namespace
 
-std::uint64_t seeded::next() noexcept {
-  state_ += 0x9e3779b97f4a7c15;
-  auto x = state_;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
 director::director(std::uint64_t seed, const testing::explore_options& wanted)
     : seed_(seed),
       wanted_(wanted),
       by_priority_(wanted.how == testing::strategy::pct || (wanted.how == testing::strategy::mixed && seed % 2 == 0)),
-      dice_(seed),
+      random_(seed),
       priorities_(1) {
-  const std::uint32_t horizon = 4u << dice_.below(longest_horizon);
-  for (unsigned i = 0; by_priority_ && i < wanted_.change_points; ++i) falls_.push_back(1 + dice_.below(horizon));
+  const std::uint32_t horizon = 4u << random_.below(longest_horizon);
+  for (unsigned i = 0; by_priority_ && i < wanted_.change_points; ++i) falls_.push_back(1 + random_.below(horizon));
 }
 
 void director::admit(fiber& f) {
   constexpr std::size_t most = std::numeric_limits<std::uint16_t>::max();  // later ones share a number
   if (f.last_worker.get() == 0) {
-    if (priorities_.size() <= most) priorities_.push_back(1 + static_cast<std::int64_t>(dice_.next() >> 2));
+    if (priorities_.size() <= most) priorities_.push_back(1 + static_cast<std::int64_t>(random_.next() >> 2));
     f.last_worker.set(static_cast<std::uint16_t>(priorities_.size() - 1));
   }
   ready_.push_back(&f);
 }
 
 void director::collect(scheduler& s) {
-  for (fiber* f = nullptr; s.injection.take(&f, 1) != 0;) {
+  while (fiber* const f = s.queues.take_one_injected()) {
     platform::annotate::take_over(f);
     admit(*f);
   }
@@ -77,7 +69,7 @@ std::int64_t& director::priority_of(const fiber& f) noexcept {
 }
 
 std::size_t director::choose() noexcept {
-  if (!by_priority_) return dice_.below(static_cast<std::uint32_t>(ready_.size()));
+  if (!by_priority_) return random_.below(static_cast<std::uint32_t>(ready_.size()));
   const auto lower = [this](const fiber* a, const fiber* b) { return priority_of(*a) < priority_of(*b); };
   return static_cast<std::size_t>(std::max_element(ready_.begin(), ready_.end(), lower) - ready_.begin());
 }
@@ -100,20 +92,26 @@ fiber* director::next(worker& w) noexcept {
   return f;
 }
 
-bool director::preempts(worker& w) noexcept {
+void director::enqueue(worker& w, fiber& f, bool) noexcept {
+  w.sched.queues.inject(f);
+  w.pool.signal(&w);
+}
+
+bool director::preempts(worker& w, point where) noexcept {
+  if (where == point::after_wake && !wanted_.wake_switches) return false;
   std::lock_guard hold(mutex_);
   collect(w.sched);
   if (++steps_ > wanted_.max_steps) return true;
   if (ready_.empty()) return false;
   ++points_;
-  if (!by_priority_) return dice_.below(static_cast<std::uint32_t>(ready_.size() + 1)) != 0;
+  if (!by_priority_) return random_.below(static_cast<std::uint32_t>(ready_.size() + 1)) != 0;
   std::int64_t& mine = priority_of(*w.current.get());
   const bool falls = std::find(falls_.begin(), falls_.end(), points_) != falls_.end();
   if (falls || (points_ > fair_after && points_ % fair_every == 0)) mine = --lowest_;
   return priority_of(*ready_[choose()]) > mine;
 }
 
-void director::yields(fiber& f) noexcept {
+void director::yielded(fiber& f) noexcept {
   std::lock_guard hold(mutex_);
   if (by_priority_) priority_of(f) = --lowest_;
 }
@@ -178,4 +176,4 @@ testing::explore_report director::verdict(std::exception_ptr thrown) {
   return {1, failed_, seed_, std::move(failure_), std::move(cause_), steps_, std::move(trace_)};
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Who decides what runs next under explore: one worker, every choice drawn from a seed.
 //
-// The scheduler's chaotic branches ask. What becomes runnable is put into the injection queue, as always in chaos mode;
-// the director empties it into a list of its own before each decision and names one of the list. Nothing it decides by
-// depends on an address, a time, or an order that another thread could change: the same program with the same seed is
-// run the same way in every process.
+// A scheduling policy. What becomes runnable is put into the injection queue; the director empties that into a list of
+// its own before each decision and names one of the list. Nothing it decides by depends on an address, a time, or an
+// order that another thread could change: the same program with the same seed is run the same way in every process.
 //
 // Fibers are known by a number, from 1, in the order in which they first became runnable (fiber::last_worker).
 //
@@ -23,41 +22,34 @@
 #include <vector>
 
 #include <ramie/cancel.hpp>
+#include <ramie/platform/random.hpp>
 #include <ramie/platform/thread.hpp>
 #include <ramie/testing.hpp>
 
-namespace ramie::detail {
+#include "../sched/policy.hpp"
 
-class fiber;
-class scheduler;
-class worker;
+namespace ramie::runtime_internal {
 
-// splitmix64: seeds that follow each other give streams that have nothing in common.
-class seeded {
- public:
-  explicit seeded(std::uint64_t seed) noexcept : state_(seed) {}
-  std::uint64_t next() noexcept;
-  std::uint32_t below(std::uint32_t bound) noexcept { return static_cast<std::uint32_t>((next() >> 32) * bound >> 32); }
-
- private:
-  std::uint64_t state_;
-};
-
-class director {
+class director final : public scheduling_policy {
  public:
   director(std::uint64_t seed, const testing::explore_options& wanted);
 
-  // On the worker's thread, for its scheduler or as one of its fibers. They end the program if memory runs out.
-  [[nodiscard]] fiber* next(worker& w) noexcept;    // null: nobody is runnable
-  [[nodiscard]] bool preempts(worker& w) noexcept;  // the running fiber must make way
-  [[nodiscard]] bool preempts_after_wake(worker& w) noexcept { return wanted_.wake_switches && preempts(w); }
-  void yields(fiber& f) noexcept;                        // the running fiber does so by itself
-  [[nodiscard]] bool standstill(scheduler& s) noexcept;  // every fiber is blocked for good. True: no longer
+  // These end the program if memory runs out.
+  void enqueue(worker& w, fiber& f, bool woken) noexcept override;
+  fiber* next(worker& w) noexcept override;
+  fiber* next_for_join(worker& w) noexcept override { return next(w); }
+  bool decides_joins() const noexcept override { return true; }
+  bool preempts(worker& w, point where) noexcept override;
+  std::uint32_t budget(worker&) noexcept override { return 1; }
+  void yielded(fiber& f) noexcept override;
+  bool retires(worker&) noexcept override { return false; }
+  bool standstill(scheduler& s) noexcept override;
+  std::uint64_t seed() const noexcept override { return seed_; }
+  void check_failed(const std::string& what) noexcept override { fail(what, nullptr); }
+  void add_to(chaos_stats&) const noexcept override {}
 
   // Any thread. The first failure stands.
   void fail(std::string what, std::exception_ptr cause) noexcept;
-
-  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   // The runtime has ended; what `run` threw, or null.
   [[nodiscard]] testing::explore_report verdict(std::exception_ptr thrown);
 
@@ -75,12 +67,12 @@ class director {
 
   // The fibers of the one worker are threads to ThreadSanitizer.
   platform::mutex mutex_;
-  seeded dice_;
+  platform::splitmix random_;
   std::vector<fiber*> ready_;
   std::vector<std::int64_t> priorities_;  // by the fiber's number
   std::int64_t lowest_ = 0;
   std::vector<std::size_t> falls_;  // the points at which the running fiber loses its priority
-  std::size_t points_ = 0;          // at which a fiber could have been made to make way for another
+  std::size_t points_ = 0;          // at which a fiber could have been made to yield to another
   std::size_t steps_ = 0;
   std::vector<std::uint32_t> trace_;
   bool unwinding_ = false;
@@ -89,4 +81,4 @@ class director {
   std::exception_ptr cause_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

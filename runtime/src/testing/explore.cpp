@@ -8,11 +8,12 @@
 
 #include <ramie/cancel.hpp>
 #include <ramie/error.hpp>
+#include <ramie/runtime/access.hpp>
 
 #include "../sched/scheduler.hpp"
 #include "director.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -26,17 +27,20 @@ std::optional<std::uint64_t> seed_from_environment() {
   errno = 0;
   const auto seed = std::strtoull(text, &end, 10);
   if (*end != 0 || *text < '0' || *text > '9' || errno != 0) {
-    throw usage_error(std::string("ramie: ") + seed_variable + "=" + text + " is not a seed. Use the number reported.");
+    throw usage_error(std::string("ramie: explore: ") + seed_variable + "=" + text +
+                      " is not a seed. Use the number reported.");
   }
   return seed;
 }
 
-void check_options(const testing::explore_options& wanted) {
-  const auto refuse = [](const char* what) { throw usage_error(std::string("ramie: explore_options.") + what); };
-  if (wanted.schedules == 0) refuse("schedules is 0. At least one has to be run.");
-  if (wanted.max_steps == 0) refuse("max_steps is 0. A program takes at least one.");
+void check_options(const testing::explore_options& wanted, const char* function) {
+  const auto refuse = [function](const char* what) {
+    throw usage_error(std::string("ramie: ") + function + ": explore_options." + what);
+  };
+  if (wanted.schedules == 0) refuse("schedules is 0. Use at least 1.");
+  if (wanted.max_steps == 0) refuse("max_steps is 0. Use at least 1.");
   if (wanted.change_points == 0 || wanted.change_points > most_change_points) {
-    refuse("change_points must be from 1 to 64.");
+    refuse("change_points is out of range. Use from 1 to 64.");
   }
 }
 
@@ -50,7 +54,7 @@ testing::explore_report run_schedule(std::uint64_t seed, const testing::explore_
   setup.elastic = false;
   setup.clock = &clock;
   {
-    runtime here(setup, &by);
+    runtime here = runtime_access::make(setup, by);
     try {
       here.run([call, data] { call(data); });
     } catch (...) {
@@ -74,16 +78,18 @@ void check_has_failed(std::string_view what, source_location where) {
   text.append(where.file_name()).append(":").append(std::to_string(where.line()));
   if (!what.empty()) text.append(": ").append(what);
   const worker* const w = this_worker();
-  if (w != nullptr && w->sched.directed != nullptr) w->sched.directed->fail(text, nullptr);
+  if (w != nullptr && w->policy != nullptr) w->policy->check_failed(text);
   throw testing::check_failed(text);
 }
 
 testing::explore_report explore_by(const testing::explore_options& wanted, void (*call)(void*), void* data,
                                    bool exactly) {
+  const char* const function = exactly ? "replay" : "explore";
   if (this_worker() != nullptr) {
-    throw usage_error("ramie: explore() inside a fiber. It makes runtimes of its own: call it on a plain thread.");
+    throw usage_error(std::string("ramie: ") + function +
+                      ": called inside a fiber. Call it on a plain thread: it makes runtimes of its own.");
   }
-  check_options(wanted);
+  check_options(wanted, function);
   const auto only = exactly ? std::nullopt : seed_from_environment();
   const unsigned schedules = only ? 1 : wanted.schedules;
   testing::explore_report found;
@@ -97,20 +103,21 @@ testing::explore_report explore_by(const testing::explore_options& wanted, void 
   return found;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0::testing {
 
 void wait_all_blocked() {
-  const auto* const w = detail::this_worker();
+  const auto* const w = runtime_internal::this_worker();
   if (w == nullptr) {
-    throw usage_error("ramie: wait_all_blocked() on a plain thread. Say of which runtime: wait_all_blocked(runtime).");
+    throw usage_error(
+        "ramie: wait_all_blocked: called on a plain thread. Say of which runtime: wait_all_blocked(runtime).");
   }
-  w->sched.still.wait();
+  w->sched.quiet.wait();
 }
 
 void wait_all_blocked(runtime& of) {
-  of.internals().still.wait();
+  runtime_internal::scheduler_of(of).quiet.wait();
 }
 
 }  // namespace ramie::inline v0::testing

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Nothing is taken before it is there. Who wants tokens has the front, or waits in line for it; who has the front waits
-// for the time at which its tokens are there, takes them, and passes the front on. So a waiter that is cancelled has
-// nothing to give back, and those behind it move up by themselves.
+// A token is never taken before it is in the bucket. One caller at a time is the front; the others wait in line to
+// become it. The front sleeps until the bucket holds its tokens, takes them, and makes the next in line the front. So a
+// waiter that is cancelled has nothing to give back, and those behind it move up by themselves.
 //
-// Exact: the level is counted in parts of a token such that each nanosecond adds `rate` of them and a token is `per` in
-// nanoseconds of them. Nothing is rounded but the wait, up to the next nanosecond. And nothing is lost by that, nor by
-// a wake-up that comes late: what the front waits for is room beyond the brim, so after it has taken that, the level is
-// what it would be had it been there in time.
+// Exact: the level is counted in parts of a token such that each nanosecond adds `rate` parts, and a token is as many
+// parts as `per` has nanoseconds. Only the front's sleep is rounded, up to the next nanosecond. Nothing is lost by
+// that, nor by a late wake-up: while the front waits, the bucket may fill beyond `burst` by what the front will take,
+// so after it has taken that, the level is the same as if it had come in time.
 #include <ramie/rate_limiter.hpp>
 
 #include <algorithm>
@@ -21,31 +21,35 @@
 #include <ramie/runtime/wait.hpp>
 #include <ramie/time.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 const wait_reason waits_in_line{"rate limiter"};
 }
 
 class token_bucket final : public waitable {
+  using time_point = std::chrono::steady_clock::time_point;
+
  public:
   token_bucket(std::uint64_t rate, std::uint64_t burst, std::chrono::nanoseconds per)
       : rate_(rate), burst_(burst), token_(static_cast<std::uint64_t>(per.count())) {
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (rate == 0 || burst == 0 || per <= std::chrono::nanoseconds::zero()) {
-      throw usage_error("ramie: a rate_limiter needs a rate, a burst and a time that are not zero.");
+      throw usage_error(
+          "ramie: rate_limiter::rate_limiter: rate, burst and time must be above zero. Give at least 1 of each.");
     }
     if (burst > most / 2 / token_ || rate > most) {
-      throw usage_error("ramie: a rate_limiter whose burst takes longer than the clock can tell. Use a smaller one.");
+      throw usage_error(
+          "ramie: rate_limiter::rate_limiter: the burst takes longer than the clock can tell. Use a smaller one.");
     }
     full_ = burst * token_;
     level_ = full_;
   }
 
-  void must_fit(std::uint64_t n) const {
+  void must_fit(std::uint64_t n, const char* function) const {
     if (n != 0 && n <= burst_) return;
-    throw usage_error("ramie: " + std::to_string(n) + " tokens of a rate_limiter that holds " + std::to_string(burst_) +
-                      ". Take at least 1 and no more than it holds.");
+    throw usage_error(std::string("ramie: ") + function + ": " + std::to_string(n) + " tokens of at most " +
+                      std::to_string(burst_) + ". Take at least 1 and no more than it holds.");
   }
 
   [[nodiscard]] bool take_at_once(std::uint64_t n) noexcept {
@@ -53,18 +57,19 @@ class token_bucket final : public waitable {
     return !front_taken_ && take(n);
   }
 
-  // With the front.
-  void take_in_time(std::uint64_t n) {
-    for (time_point there;; sleep_until(there)) {
+  // By the front. False: the time has come, and none was taken.
+  [[nodiscard]] bool take_in_time(std::uint64_t n, time_point until) {
+    for (time_point there;; sleep_until(std::min(there, until))) {
       std::lock_guard hold(lock_);
-      if (take(n)) return;
+      if (take(n)) return true;
+      if (filled_at_ >= until) return false;
       awaited_ = n * token_;
       const auto missing = time_for(n * token_ - level_);
       there = missing < time_point::max() - filled_at_ ? filled_at_ + missing : time_point::max();
     }
   }
 
-  // To the first in line, if there is one.
+  // The first in line becomes the front, if there is one.
   void pass_front_on() noexcept {
     fiber* next = nullptr;
     {
@@ -98,9 +103,7 @@ class token_bucket final : public waitable {
   }
 
  private:
-  using time_point = std::chrono::steady_clock::time_point;
-
-  // With the lock, all of them.
+  // All with the lock.
   bool take_front() noexcept {
     if (front_taken_) return false;
     return front_taken_ = true;
@@ -114,7 +117,7 @@ class token_bucket final : public waitable {
   void fill(time_point at) noexcept {
     const auto passed = at - filled_at_;
     filled_at_ = at;
-    if (passed <= passed.zero()) return;  // less: it was another clock's
+    if (passed <= passed.zero()) return;  // negative: the last caller had another clock
     const std::uint64_t room = full_ + awaited_ - level_;
     level_ += passed >= time_for(room) ? room : static_cast<std::uint64_t>(passed.count()) * rate_;
   }
@@ -129,35 +132,49 @@ class token_bucket final : public waitable {
   platform::spin_lock lock_;
   std::uint64_t level_ = 0;  // parts, at
   time_point filled_at_{};
-  std::uint64_t awaited_ = 0;  // parts: by the front
+  std::uint64_t awaited_ = 0;  // parts that the front waits for
   bool front_taken_ = false;
   wait_list line_;
 };
 
-}  // namespace ramie::detail
+namespace {
+
+// The number fits. Whether the tokens were there in time.
+bool acquire_until(token_bucket& from, deadline until, std::uint64_t n) {
+  call_context at = current_context();
+  begin_operation(at);
+  if (from.take_at_once(n)) return true;
+  waiter node;
+  if (fiber_wait_until(from, node, waits_in_line, until.when()) == wait_result::timed_out) return false;
+  const struct front {
+    token_bucket& of;
+    ~front() { of.pass_front_on(); }
+  } mine{from};
+  return from.take_in_time(n, until.when());
+}
+
+}  // namespace
+
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 rate_limiter::rate_limiter(std::uint64_t rate, std::uint64_t burst, std::chrono::nanoseconds per)
-    : bucket_(std::make_unique<detail::token_bucket>(rate, burst, per)) {}
+    : bucket_(std::make_unique<runtime_internal::token_bucket>(rate, burst, per)) {}
 rate_limiter::~rate_limiter() = default;
 
 void rate_limiter::acquire(std::uint64_t n) {
-  bucket_->must_fit(n);
-  detail::whereabouts at = detail::look_around();
-  detail::begin_operation(at);
-  if (bucket_->take_at_once(n)) return;
-  detail::waiter node;
-  (void)detail::fiber_wait(*bucket_, node, detail::waits_in_line);
-  const struct front {
-    detail::token_bucket& of;
-    ~front() { of.pass_front_on(); }
-  } mine{*bucket_};
-  bucket_->take_in_time(n);
+  bucket_->must_fit(n, "rate_limiter::acquire");
+  (void)runtime_internal::acquire_until(*bucket_, {}, n);
+}
+
+bool rate_limiter::try_acquire_until(deadline until, std::uint64_t n) {
+  bucket_->must_fit(n, "rate_limiter::try_acquire_until");
+  return runtime_internal::acquire_until(*bucket_, until, n);
 }
 
 bool rate_limiter::try_acquire(std::uint64_t n) {
-  bucket_->must_fit(n);
+  bucket_->must_fit(n, "rate_limiter::try_acquire");
   return bucket_->take_at_once(n);
 }
 

@@ -6,24 +6,17 @@
 #include <cmath>
 
 #include <ramie/error.hpp>
+#include <ramie/platform/random.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
-// splitmix64: the streams of seeds that follow each other have nothing in common.
-std::uint64_t next_random(std::uint64_t& state) noexcept {
-  std::uint64_t z = state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
-// Another one each time, in this process and in the next.
-std::uint64_t any_seed() noexcept {
+// A different one for each call, in this process and in the next.
+std::uint64_t fresh_seed() noexcept {
   static std::atomic<std::uint64_t> calls{0};
   const auto time = std::chrono::system_clock::now().time_since_epoch().count();
-  return static_cast<std::uint64_t>(time) ^ calls.fetch_add(0x9e3779b97f4a7c15u, std::memory_order_relaxed);
+  return static_cast<std::uint64_t>(time) ^ calls.fetch_add(platform::splitmix_increment, std::memory_order_relaxed);
 }
 
 void must(bool holds, const char* otherwise) {
@@ -35,13 +28,15 @@ void must(bool holds, const char* otherwise) {
 backoff_plan::backoff_plan(const retry_policy& policy)
     : policy_(policy),
       pause_(static_cast<double>(policy.first_delay.count())),
-      random_(policy.seed != 0 ? policy.seed : any_seed()) {
+      random_(policy.seed != 0 ? policy.seed : fresh_seed()) {
   using std::chrono::nanoseconds;
-  must(policy.attempts != 0, "ramie: retry with no attempts. Use at least 1.");
+  must(policy.attempts != 0, "ramie: retry: policy.attempts is 0. Use at least 1.");
   must(policy.first_delay >= nanoseconds::zero() && policy.longest_delay >= nanoseconds::zero(),
-       "ramie: retry with a negative delay.");
-  must(policy.factor >= 1 && std::isfinite(policy.factor), "ramie: retry with a factor below 1, or that is no number.");
-  must(policy.spread.part() >= 0 && policy.spread.part() <= 1, "ramie: retry with a jitter that is not from 0 to 1.");
+       "ramie: retry: a delay of the policy is negative. Use 0 or more.");
+  must(policy.factor >= 1 && std::isfinite(policy.factor),
+       "ramie: retry: policy.factor is below 1, or no number. Use 1 or more.");
+  must(policy.spread.part() >= 0 && policy.spread.part() <= 1,
+       "ramie: retry: policy.spread has a ratio outside 0 to 1. Use one inside.");
 }
 
 std::chrono::nanoseconds backoff_plan::next_pause() noexcept {
@@ -59,7 +54,7 @@ std::chrono::nanoseconds backoff_plan::next_pause() noexcept {
 }
 
 double backoff_plan::chance() noexcept {
-  return static_cast<double>(next_random(random_) >> 11) * 0x1p-53;
+  return static_cast<double>(platform::splitmix_of(random_ += platform::splitmix_increment) >> 11) * 0x1p-53;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -6,7 +6,7 @@
 #include <ramie/error.hpp>
 #include <ramie/this_fiber.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -24,48 +24,56 @@ steady::duration whole(steady::duration passed, steady::duration period) noexcep
 
 }  // namespace
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
-void sleep_until(std::chrono::steady_clock::time_point when) {
+void sleep_until(deadline until) {
+  const auto when = until.when();
   const auto from = now();
   if (when <= from) return yield();
-  detail::sleep_on(when, from);
+  runtime_internal::sleep_on(when, from);
 }
 
 interval::interval(std::chrono::steady_clock::duration period, missed_ticks missed)
-    : interval(detail::time_after(period), period, missed) {}
+    : interval(runtime_internal::time_after(period), period, missed) {}
 
 interval::interval(std::chrono::steady_clock::time_point first, std::chrono::steady_clock::duration period,
                    missed_ticks missed)
     : period_(period),
-      next_(std::max(first, detail::steady::time_point())),  // now is never before that
+      next_(std::max(first, runtime_internal::steady::time_point())),  // now is never before that
       missed_(missed) {
   if (period <= std::chrono::steady_clock::duration::zero()) {
-    throw usage_error("ramie: the period of an interval must be longer than nothing.");
+    throw usage_error("ramie: interval::interval: the period is not above zero. Give it a longer one.");
   }
 }
 
-// A tick is late if nobody waited for it when its time came; who waited and was woken late has missed nothing.
+// A tick is missed if the caller did not wait for it when its time came; a caller that waited and was woken late has
+// missed nothing.
 std::chrono::steady_clock::time_point interval::tick() {
-  const auto due = next_;
   const auto came = now();
-  sleep_until(due);
-  next_ = detail::moved(due, period_);
+  sleep_until(next_);
+  return take(came);
+}
+
+std::chrono::steady_clock::time_point interval::take(std::chrono::steady_clock::time_point came) noexcept {
+  const auto due = next_;
+  next_ = runtime_internal::moved(due, period_);
   if (came <= due) return due;
   switch (missed_) {
     case missed_ticks::burst: break;
-    case missed_ticks::delay: next_ = detail::time_after(period_); break;
+    case missed_ticks::delay: next_ = runtime_internal::time_after(period_); break;
     case missed_ticks::skip:
-      if (const auto after = now(); next_ <= after) next_ = detail::moved(next_, detail::whole(after - next_, period_));
+      if (const auto after = now(); next_ <= after) {
+        next_ = runtime_internal::moved(next_, runtime_internal::whole(after - next_, period_));
+      }
       break;
   }
   return due;
 }
 
 void interval::reset() noexcept {
-  next_ = detail::time_after(period_);
+  next_ = runtime_internal::time_after(period_);
 }
 
 std::chrono::steady_clock::duration deadline::remaining() const noexcept {

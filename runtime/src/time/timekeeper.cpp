@@ -13,13 +13,13 @@
 #include "../sched/helper_thread.hpp"
 #include "../sched/scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
 using tick = std::chrono::milliseconds;
-constexpr std::uint32_t wake_batch = 64;
-constexpr std::uint32_t however_many = ~0u;
+constexpr std::uint32_t most_wakes_at_once = 64;
+constexpr std::uint32_t no_limit = ~0u;
 
 std::uint64_t tick_before(platform::time_point t) noexcept {
   return static_cast<std::uint64_t>(std::chrono::floor<tick>(t.time_since_epoch()).count());
@@ -44,7 +44,7 @@ timekeeper::timekeeper(platform::virtual_clock* manual, unsigned worker_slots)
       slots_(worker_slots),
       shards_(std::make_unique<shard[]>(worker_slots + 1)) {
   if (manual_ != nullptr && !manual_->subscribe(*this)) {
-    throw usage_error("ramie: a virtual_clock serves one runtime at a time. Give each its own.");
+    throw usage_error("ramie: runtime::runtime: options.clock serves another runtime. Give each its own.");
   }
 }
 
@@ -79,14 +79,14 @@ std::uint16_t timekeeper::shard_of_caller() const noexcept {
 
 void timekeeper::add(scope_deadline& entry) {
   prepare();
-  // By the caller itself: whoever else took it might not be done when the caller goes on.
+  // By the caller itself: the keeper might not be done when the caller goes on.
   const auto now = clock_.now();
   if (entry.when <= now) {
     entry.target->cancel({cancel_kind::deadline, {}, entry.where, 0, {}, {}});
     return;
   }
   insert(entry, now);
-  if (manual_ != nullptr) carry_out_in_order();  // it may have been advanced meanwhile
+  if (manual_ != nullptr) fire_in_order();  // it may have been advanced meanwhile
 }
 
 void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
@@ -98,8 +98,8 @@ void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
   }
   if (manual_ != nullptr) return;
   platform::light_fence();  // 2
-  const auto patience = entry.shard == slots_ ? platform::nanoseconds{0} : keeper_patience;
-  if (later(entry.when, patience) < watch_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3
+  const auto grace = entry.shard == slots_ ? platform::nanoseconds{0} : keeper_grace;
+  if (later(entry.when, grace) < watch_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3
 }
 
 void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept {
@@ -143,15 +143,15 @@ void timekeeper::set(wake_up& entry, waker who, time_point now) noexcept {
   if (first && entry.when > now) {
     entry.who = who;
     insert(entry, now);
-    if (manual_ != nullptr) carry_out_in_order();  // as in add
+    if (manual_ != nullptr) fire_in_order();  // as in add
     return;
   }
   if (!first) {
     std::lock_guard hold(shards_[entry.shard].lock);
     entry.who = who;
-    if (!entry.rang.load(std::memory_order_relaxed)) return;
+    if (!entry.fired.load(std::memory_order_relaxed)) return;
   }
-  entry.rang.store(true, std::memory_order_relaxed);
+  entry.fired.store(true, std::memory_order_relaxed);
   who.wake();
 }
 
@@ -162,7 +162,7 @@ platform::time_point timekeeper::earliest() const noexcept {
   return found;
 }
 
-bool timekeeper::carry_out(time_point now) noexcept {
+bool timekeeper::fire_due(time_point now) noexcept {
   if (manual_ != nullptr) return false;
   std::uint32_t left = overflow_batch;
   for (unsigned i = 0; i < slots_; ++i) {
@@ -186,13 +186,13 @@ deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
 std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) noexcept {
   bool cancels = false;
   std::uint32_t woken = 0;
-  of.looked.store(now, std::memory_order_relaxed);
+  of.last_taken.store(now, std::memory_order_relaxed);
   for (bool more = true; more && woken < most;) {
-    waker ready[wake_batch];
+    waker ready[most_wakes_at_once];
     std::uint32_t count = 0;
     {
       std::lock_guard hold(of.lock);
-      while (count < wake_batch) {
+      while (count < most_wakes_at_once) {
         deadline_entry* const due = take_due(of, now);
         more = due != nullptr;
         if (!more) break;
@@ -206,8 +206,8 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
         call.at = deadline_entry::place::nowhere;
         ready[count] = call.who;
         ++count;
-        call.expect();
-        call.rang.store(true, std::memory_order_release);  // pairs with the acquire of its owner, whose it is again
+        call.prefetch();
+        call.fired.store(true, std::memory_order_release);  // pairs with the acquire in fired(): its owner's again
       }
       renew_next(of);
     }
@@ -221,40 +221,40 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
   return woken;
 }
 
-platform::time_point timekeeper::take_duty() noexcept {
+platform::time_point timekeeper::become_timer_sleeper() noexcept {
   const auto until = earliest();
-  auto before = duty_until_.load(std::memory_order_relaxed);
+  auto before = sleeper_until_.load(std::memory_order_relaxed);
   while (until < before) {
-    if (duty_until_.compare_exchange_weak(before, until, std::memory_order_relaxed)) return until;
+    if (sleeper_until_.compare_exchange_weak(before, until, std::memory_order_relaxed)) return until;
   }
   return never;
 }
 
-// Somebody may have taken it over meanwhile.
-void timekeeper::leave_duty(time_point until) noexcept {
-  duty_until_.compare_exchange_strong(until, never, std::memory_order_relaxed);
+// Another worker may have taken over meanwhile.
+void timekeeper::resign_as_timer_sleeper(time_point until) noexcept {
+  sleeper_until_.compare_exchange_strong(until, never, std::memory_order_relaxed);
 }
 
 // The keeper -------------------------------------------------------------------------------------------
 
 platform::time_point timekeeper::shard::overdue() const noexcept {
   const auto due = next.load(std::memory_order_relaxed);
-  return due == never ? never : later(std::max(due, looked.load(std::memory_order_relaxed)), keeper_patience);
+  return due == never ? never : later(std::max(due, last_taken.load(std::memory_order_relaxed)), keeper_grace);
 }
 
-platform::time_point timekeeper::patient_earliest() const noexcept {
+platform::time_point timekeeper::earliest_for_keeper() const noexcept {
   auto found = shards_[slots_].next.load(std::memory_order_relaxed);
   for (unsigned i = 0; i < slots_; ++i) found = std::min(found, shards_[i].overdue());
   return found;
 }
 
-// Until when it may sleep.
+// Until when the keeper may sleep.
 platform::time_point timekeeper::watch() noexcept {
   for (;;) {
-    const auto until = patient_earliest();
+    const auto until = earliest_for_keeper();
     watch_until_.store(until, std::memory_order_relaxed);  // 1
     platform::heavy_fence();                               // 2
-    if (patient_earliest() >= until) return until;         // 3
+    if (earliest_for_keeper() >= until) return until;         // 3
   }
 }
 
@@ -271,9 +271,9 @@ void timekeeper::run() noexcept {
     }
     const auto now = clock_.now();
     watch_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
-    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, however_many);
+    if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, no_limit);
     for (unsigned i = 0; i < slots_; ++i) {
-      if (shards_[i].overdue() <= now) fire(shards_[i], now, however_many);
+      if (shards_[i].overdue() <= now) fire(shards_[i], now, no_limit);
     }
   }
 }
@@ -301,11 +301,11 @@ void timekeeper::cancel_all_due() noexcept {
 // Time that is moved by hand ---------------------------------------------------------------------------
 
 void timekeeper::time_passed() noexcept {
-  carry_out_in_order();
+  fire_in_order();
 }
 
 // One after the other, the earliest first.
-void timekeeper::carry_out_in_order() noexcept {
+void timekeeper::fire_in_order() noexcept {
   shard& all = shards_[0];
   for (;;) {
     std::unique_lock hold(all.lock);
@@ -319,7 +319,7 @@ void timekeeper::carry_out_in_order() noexcept {
     auto& call = static_cast<wake_up&>(*due);
     call.at = deadline_entry::place::nowhere;
     const waker who = call.who;
-    call.rang.store(true, std::memory_order_release);
+    call.fired.store(true, std::memory_order_release);
     hold.unlock();
     who.wake();
   }
@@ -369,7 +369,7 @@ bool deadline_scope::owns(const cancelled& c) const noexcept {
   return const_cast<deadline_scope*>(this)->inside().scope.owns(c);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
@@ -386,8 +386,8 @@ std::chrono::steady_clock::time_point manual_clock::now() const noexcept {
 }
 
 std::chrono::steady_clock::time_point now() noexcept {
-  const auto* const desk = detail::this_desk();
-  return desk != nullptr ? desk->runs_in->deadlines.now() : platform::steady_clock::instance().now();
+  const auto* const local = runtime_internal::this_worker_local();
+  return local != nullptr ? local->runs_in->deadlines.now() : platform::steady_clock::instance().now();
 }
 
 }  // namespace ramie::inline v0

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: BSL-1.0
 // Deadlines of one runtime. Each worker slot has a shard: a lock, a wheel for what may be a millisecond late, and a
 // heap for what is too near for that (or goes by a clock that a test moves: then all is in the heap of the first
-// shard). One more shard is for plain threads. A fiber adds to the shard of the worker it runs on, so workers meet at a
-// lock only over fibers that have wandered.
+// shard). One more shard is for plain threads. A fiber adds to the shard of the worker it runs on, so workers contend
+// for a lock only over fibers that have moved to another worker.
 //
-// Who looks at the time
-//   - Workers that run fibers, at their polls, every quarter of a millisecond: all shards. What is due is made runnable
-//     there and then, many under one lock.
-//   - When nobody runs: the worker on duty. Whoever goes to sleep looks at all shards; if the earliest time is before
-//     the one that somebody sleeps for already, it takes the duty and sleeps no longer than that. Adding a timer wakes
-//     nobody: who adds it is awake, and looks before it sleeps. A worker that retires does not sleep any more: if nobody
-//     has the duty, it wakes a sleeper, which looks.
-//   - The keeper, a thread: for the shard of the plain threads; and for all others, 10 ms late, in case that whoever
-//     should have looked is held up by a fiber that does not let go. It also cancels scopes whose time has come: that
-//     calls callbacks of stop tokens, which may do anything, and can take long. Started with the first deadline.
+// Who fires deadlines
+//   - Workers that run fibers, between polls, every quarter of a millisecond: those of all shards. Fibers whose time
+//     has come are made runnable there and then, many under one lock.
+//   - While all workers sleep: one of them, the timer sleeper. A worker that goes to sleep checks all shards; if the
+//     earliest time is before the one that the timer sleeper sleeps for, it takes over and sleeps no longer than that.
+//     Adding a timer wakes no worker: the one that adds it is awake, and checks before it sleeps. A worker that retires
+//     will not sleep: if there is no timer sleeper, it wakes one that sleeps, which checks.
+//   - The keeper, a thread: those of the plain threads' shard; and of all others, 10 ms late, in case the worker that
+//     should have fired them is held up by a fiber. It also cancels scopes whose time has come: that calls callbacks of
+//     stop tokens, which may do anything, and can take long. Started with the first deadline.
 //
-//       who adds                               the keeper
-//       1. next = the entry's time             1. watch_until = earliest next, plus its patience
+//       the thread that adds                   the keeper
+//       1. next = the entry's time             1. watch_until = earliest next, plus its grace
 //       2. light fence                         2. heavy fence
-//       3. earlier than watch_until?           3. look at every next again; if one is earlier, again from 1,
+//       3. earlier than watch_until?           3. check every next again; if one is earlier, again from 1,
 //          then wake the keeper                   else sleep until then
 //
-// `next` of a shard is never later than its earliest entry. It may be earlier, after a removal: then somebody looks in
-// vain, once.
+// `next` of a shard is never later than its earliest entry. It may be earlier, after a removal: then one check finds
+// nothing.
 //
-// An entry is its owner's again once remove() has returned, or once it has rung: nobody touches it then. A scope whose
-// time has come waits in its shard's list until the keeper pins it there; from then on it is not closed before it is
-// cancelled.
+// Ownership: an entry is its owner's again once remove() has returned, or once it has fired (`fired`); no other thread
+// touches it then. A scope whose time has come stays in its shard's list until the keeper pins it there; from then on
+// it is not closed before it is cancelled.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/timer_wheel.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class timekeeper final : platform::clock_listener {
  public:
@@ -55,29 +55,33 @@ class timekeeper final : platform::clock_listener {
   timekeeper(const timekeeper&) = delete;
   timekeeper& operator=(const timekeeper&) = delete;
 
-  // Any thread. Of a scope; cancels it at once if the time has come. Throws like prepare; the entry is not in then.
+  // Any thread. The deadline of a scope; cancels it at once if the time has come. Throws like prepare; then the entry
+  // was not added.
   void add(scope_deadline& entry);
   void remove(deadline_entry& entry) noexcept;
   // Before a wait with a deadline: throws std::system_error or std::bad_alloc if the keeper can't be started.
   void prepare();
-  // Wakes `who` when the time comes; at once if it has. Again: another `who`. It is `now` or a little later.
+  // Wakes `who` when the time comes; at once if it has. May be called again with another `who`. `now` is the current
+  // time, or a little before.
   void set(wake_up& entry, waker who, time_point now) noexcept;
   [[nodiscard]] time_point now() const noexcept { return clock_.now(); }
   void stop() noexcept;
 
   // Workers --------------------------------------------------------------------------------------------
-  // No deadline is before it. Never, if time is moved by hand.
+  // No deadline of a worker's shard is before it. `never` if time is moved by hand.
   [[nodiscard]] time_point earliest() const noexcept;
-  // Makes runnable whose time has come, but not more than a ring takes without shedding: those who are next run with
-  // their data at hand, and before what the injection queue holds. True: there are more.
-  [[nodiscard]] bool carry_out(time_point now) noexcept;
-  // About to sleep: until when at most. Never: no deadline, or somebody else sleeps for it.
-  [[nodiscard]] time_point take_duty() noexcept;
-  void leave_duty(time_point until) noexcept;
-  // There is a deadline that nobody sleeps for.
-  [[nodiscard]] bool nobody_on_duty() const noexcept { return earliest() < duty_until_.load(std::memory_order_relaxed); }
+  // Makes runnable the fibers whose time has come, but not more than a ring takes without shedding: so they run soon,
+  // with their data in the cache, and before the injection queue's entries. True: there are more.
+  [[nodiscard]] bool fire_due(time_point now) noexcept;
+  // A worker about to sleep: until when at most. `never`: there is no deadline, or another worker sleeps for it.
+  [[nodiscard]] time_point become_timer_sleeper() noexcept;
+  void resign_as_timer_sleeper(time_point until) noexcept;
+  // Whether there is a deadline that no worker sleeps for.
+  [[nodiscard]] bool needs_timer_sleeper() const noexcept {
+    return earliest() < sleeper_until_.load(std::memory_order_relaxed);
+  }
 
-  // Of a clock that advances by itself: to the earliest deadline, which is carried out. False: there is none.
+  // Advances a clock that advances by itself to the earliest deadline, which fires. False: there is none.
   [[nodiscard]] bool jump() noexcept;
   [[nodiscard]] bool advances_itself() const noexcept { return manual_ != nullptr && manual_->advances_itself; }
 
@@ -85,8 +89,8 @@ class timekeeper final : platform::clock_listener {
   struct alignas(platform::cache_line) shard {
     platform::spin_lock lock;
     platform::atomic<time_point> next{never};
-    platform::atomic<time_point> looked{time_point::min()};  // when somebody last took what was due
-    // When the keeper should see to it: nobody did, for longer than its patience lasts.
+    platform::atomic<time_point> last_taken{time_point::min()};  // when due entries were last taken
+    // When the keeper should fire its entries: they are due, and no worker has come for `keeper_grace`.
     [[nodiscard]] time_point overdue() const noexcept;
     timer_wheel wheel;
     timer_heap heap;
@@ -94,10 +98,10 @@ class timekeeper final : platform::clock_listener {
   };
 
   void time_passed() noexcept override;
-  void carry_out_in_order() noexcept;
+  void fire_in_order() noexcept;
   void run() noexcept;
   [[nodiscard]] time_point watch() noexcept;
-  [[nodiscard]] time_point patient_earliest() const noexcept;
+  [[nodiscard]] time_point earliest_for_keeper() const noexcept;
   [[nodiscard]] std::uint16_t shard_of_caller() const noexcept;
   void insert(deadline_entry& entry, time_point now) noexcept;
   void list(shard& in, deadline_entry& entry, time_point now) noexcept;
@@ -113,7 +117,7 @@ class timekeeper final : platform::clock_listener {
   const platform::clock_source& clock_;
   const unsigned slots_;  // workers'; the shard after them is for plain threads
   const std::unique_ptr<shard[]> shards_;
-  platform::atomic<time_point> duty_until_{never};
+  platform::atomic<time_point> sleeper_until_{never};
   platform::atomic<time_point> watch_until_{never};
   platform::atomic<bool> cancels_{false};  // the keeper has scopes to cancel
   platform::atomic<bool> started_{false};
@@ -123,4 +127,4 @@ class timekeeper final : platform::clock_listener {
   platform::thread thread_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -27,7 +27,7 @@
 
 #include "../sched/worker.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Not in the unnamed namespace: the threads of the explorer have one each (tests/explore).
 constinit thread_local proxy_fiber* thread_proxy = nullptr;
@@ -66,14 +66,12 @@ class proxy_pool {
  private:
   proxy_pool() {
     if (const int error = ::pthread_key_create(&key_, give_back_proxy)) {
-      throw std::system_error(error, std::generic_category(),
-                              "ramie: no key for thread-specific data (pthread_key_create)");
+      throw std::system_error(error, std::system_category(), "ramie: pthread_key_create");
     }
   }
   void make_one() {
     auto* const proxy = new proxy_fiber;
-    proxy->word.initialise(0);
-    proxy->word.init_to_runnable();
+    proxy->word.init_to_runnable(0);
     proxy->word.runnable_to_running();
     proxy->record = &proxy->own_record;
     proxy->made_before = std::exchange(made_, proxy);
@@ -98,8 +96,9 @@ void give_back_proxy(void*) noexcept {
   proxy_pool::only().give(*proxy);
 }
 
-// Values of the main thread end with its thread_local objects when the program exits: its keys have no destructors then.
-// Not those of other threads: to register this in a destructor of thread-specific data, which come later, leaks memory.
+// Values of the main thread end with its thread_local objects when the program exits: its keys have no destructors
+// then. Not those of other threads: to register this in a destructor of thread-specific data, which come later, leaks
+// memory.
 struct end_of_values {
   ~end_of_values() {
     if (thread_proxy != nullptr) drop_extras(thread_proxy->own_record);
@@ -144,4 +143,4 @@ fiber& self() {
   return *f;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

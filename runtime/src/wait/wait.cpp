@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// fiber_wait: RUNNING -> PARKING -> {RUNNING | PARKED}. The only place where fibers park.
+// fiber_wait: RUNNING -> PARKING -> {RUNNING | PARKED}. The only place where fibers park; and, without a park, where
+// they let others go first (yields).
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -12,10 +13,11 @@
 #include <ramie/this_fiber.hpp>
 #include <ramie/time.hpp>
 
-#include "../sched/hot.hpp"
+#include "../sched/runner.hpp"
+#include "../sched/scheduler.hpp"
 #include "wake.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -25,6 +27,14 @@ fiber& self_on(worker& w) noexcept {
   if (f == nullptr) [[unlikely]]
     no_fiber_to_wait();
   return *f;
+}
+
+// Under a policy some waits begin with a switch to another fiber.
+RAMIE_FLATTEN worker* preemption_point_of_wait(worker& w) noexcept {
+  if (w.policy == nullptr) [[likely]]
+    return &w;
+  (void)self_on(w);  // fatal inside the scheduler
+  return runner::preemption_point(w, scheduling_policy::point::wait);
 }
 
 // Gives the node a fresh ticket, marks the fiber as PARKING under it, then publishes: a waker that finds
@@ -48,168 +58,198 @@ RAMIE_FLATTEN bool enter_parking(fiber& f, On& on, waiter& node) {
   return published;
 }
 
-// Until somebody wakes us. `w` is the worker of the moment. Returns RUNNING.
-// `next`, if not null, is RUNNABLE, in no queue, and goes first.
-RAMIE_FLATTEN void park_fiber(worker* w, fiber& f, std::uint64_t accounted_epoch, fiber* next) noexcept {
-  // Woken before we even left: stay on this stack.
-  if (f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken) {
-    if (next != nullptr) give_back(*next);
-    return;
-  }
-  w->left_epoch.set(accounted_epoch);
-  if (next == nullptr) next = w->sched.next_local(*w);
-  (void)scheduler::leave_and_return(*w, departure::park, f, next);
-}
-
-// The fiber goes to the back of a queue, if there is anybody to let through. Not a cancellation point.
-RAMIE_FLATTEN void give_way(worker* w, fiber& f, departure how) noexcept {
-  fiber* const next = w->sched.next_local(*w);
+// The fiber goes to the back of the queue that `how` names, if there is anybody else to run. Not a cancellation point.
+RAMIE_FLATTEN void yield_as(worker* w, fiber& f, departure how) noexcept {
+  fiber* const next = dispatcher::next_local(*w);
   if (next == nullptr) {
-    if (w->attention.load(std::memory_order_relaxed) == 0) return;
-    if (w->sched.chaotic) w->sched.yields_in_chaos(f);
+    if (!w->needs_attention()) return;
+    if (w->policy != nullptr) w->policy->yielded(f);
   }
-  (void)scheduler::leave_and_return(*w, how, f, next);
+  (void)runner::leave_and_return(*w, how, f, next);
 }
 
 constexpr auto never = std::chrono::steady_clock::time_point::max();
 
-// Until somebody wakes the thread. One token comes, whoever sends it: if the time is up, perhaps it itself.
-void block_thread(proxy_fiber& f, std::uint64_t ticket, std::chrono::steady_clock::time_point deadline) noexcept {
-  if (deadline == never) return f.parker.park();
-  if (f.parker.park_until(deadline)) return;
-  fiber_wake(f, ticket);
-  f.parker.park();
-}
-
-// A plain thread leaves no stack that somebody else could resume: it commits at once and blocks.
-wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
-                        std::chrono::steady_clock::time_point deadline = never) {
-  auto& f = static_cast<proxy_fiber&>(self());
-  for (;;) {
-    if (on.try_complete(node)) return wait_result::completed;
-    if (!enter_parking(f, on, node)) return wait_result::refused;
-    f.reason.set(&why);
-    if (f.word.commit_park() != commit_result::must_enqueue) block_thread(f, node.ticket, deadline);
-    f.word.runnable_to_running();
-    f.reason.set(nullptr);
-    if (node.outcome != 0) return wait_result::completed;
-    on.unpublish(node);
-    if (deadline != never && platform::steady_clock::instance().now() >= deadline) {
-      return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
-    }
-  }
-}
-
 // Ends a wait when the time has come.
-class alarm {
+class wait_timer {
  public:
-  alarm(timekeeper& keeper, std::chrono::steady_clock::time_point when, std::chrono::steady_clock::time_point now)
+  wait_timer(timekeeper& keeper, std::chrono::steady_clock::time_point when, std::chrono::steady_clock::time_point now)
       : keeper_(keeper), now_(now), entry_(when) {
     keeper_.prepare();
   }
-  ~alarm() {
-    if (!rang()) keeper_.remove(entry_);
+  ~wait_timer() {
+    if (!fired()) keeper_.remove(entry_);
   }
-  alarm(const alarm&) = delete;
-  alarm& operator=(const alarm&) = delete;
+  wait_timer(const wait_timer&) = delete;
+  wait_timer& operator=(const wait_timer&) = delete;
   void set(const waiter& node) noexcept { keeper_.set(entry_, waker(node), now_); }
-  [[nodiscard]] bool rang() const noexcept { return entry_.rang.load(std::memory_order_acquire); }
+  [[nodiscard]] bool fired() const noexcept { return entry_.fired.load(std::memory_order_acquire); }
 
  private:
   timekeeper& keeper_;
   const std::chrono::steady_clock::time_point now_;
   wake_up entry_;
 };
-struct no_alarm {
+struct no_timer {
   void set(const waiter&) noexcept {}
-  [[nodiscard]] bool rang() const noexcept { return false; }
+  [[nodiscard]] bool fired() const noexcept { return false; }
 };
 
-// Who runs first when the fiber parks: whoever is next.
-constexpr auto nobody_first = [](worker&) -> fiber* { return nullptr; };
-// Or what was spawned last, if that has not started: a program that spawns and then waits for what its children do is
-// taken depth first, with few stacks, instead of breadth first, with a stack for every branch. Not before a fiber that
-// was just woken, and not for ever: the oldest in the ring may have waited since before.
-constexpr auto fresh_first = [](worker& w) -> fiber* {
-  if (!w.newest.empty() || w.fresh_polls.get() >= max_fresh_polls) return nullptr;
-  const bool due = w.attention.load(std::memory_order_relaxed) != 0 || w.tempo.due(w.count.polls.get() + 1);
-  const fiber* const youngest = due ? nullptr : w.ring.peek_young();
-  if (youngest == nullptr || youngest->stack.get() != nullptr) return nullptr;
-  w.fresh_polls.add(1);
-  w.lifo_polls.set(0);
-  return w.sched.take_young(w);
-};
+// Who runs first when the fiber parks: whoever is next; or what it has spawned last.
+constexpr auto whoever_is_next = [](worker&) -> fiber* { return nullptr; };
+constexpr auto fresh_first = [](worker& w) -> fiber* { return dispatcher::next_fresh(w); };
 
-// The loop of every wait. `first(w)` names who runs first when the fiber parks, or null.
-template <class On, class First, class Alarm>
-RAMIE_FLATTEN wait_result wait_as_fiber(worker* w, On& on, waiter& node, const wait_reason& why,
-                                        cancellable may_cancel, First first, Alarm& clock, bool ask = true) {
-  fiber& f = self_on(*w);
-  for (;; w = this_worker(), ask = true) {
-    // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
-    const auto epoch = w->sched.cancel_epoch.load(std::memory_order_acquire);
-    if (ask && on.try_complete(node)) return wait_result::completed;
-    if (may_cancel == cancellable::yes) throw_if_cancelled(f, epoch);
-    if (may_cancel == cancellable::told && is_cancelled(f, epoch)) return wait_result::cancelled;
+// The steps of the loop below that differ between a fiber and a plain thread. A fiber leaves its stack; it is cancelled
+// by its scopes. `first(w)` names who runs first when it parks, or null.
+template <class First, class Timer>
+class fiber_steps {
+ public:
+  fiber_steps(worker& at, cancellable may_cancel, First first, Timer& timer) noexcept
+      : f(self_on(at)), w_(&at), may_cancel_(may_cancel), first_(first), timer_(timer) {}
+
+  // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
+  RAMIE_FLATTEN void begin_round() noexcept { epoch_ = w_->cancel_epoch->load(std::memory_order_acquire); }
+  // True: the caller asked to be told of a cancellation, and here it is.
+  RAMIE_FLATTEN bool cancelled() {
+    if (may_cancel_ == cancellable::throws) throw_if_cancelled(f, epoch_);
+    if (may_cancel_ == cancellable::returns && is_cancelled(f, epoch_)) return true;
     if (!f.linked) f.home->link_fiber(f);
-    if (!enter_parking(f, on, node)) return wait_result::refused;
-    f.reason.set(&why);
-    clock.set(node);
-    park_fiber(w, f, epoch, first(*w));
-    f.reason.set(nullptr);
-    if (node.outcome != 0) return wait_result::completed;
-    // Woken for another reason: cancelled, too late, or by accident. From here on nobody can claim the node.
-    on.unpublish(node);
-    if (clock.rang()) return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
+    return false;
+  }
+  RAMIE_FLATTEN void park(waiter& node) noexcept {
+    timer_.set(node);
+    fiber* next = first_(*w_);
+    if (woken_already()) {  // before we even left: stay on this stack
+      if (next != nullptr) give_back(*next);
+      return;
+    }
+    if (next == nullptr) next = dispatcher::next_local(*w_);
+    w_ = runner::park_and_return(*w_, f, epoch_, next);
+  }
+  [[nodiscard]] bool too_late() const noexcept { return timer_.fired(); }
+
+  fiber& f;
+
+ private:
+  [[nodiscard]] RAMIE_FLATTEN bool woken_already() noexcept {
+    return f.word.load().has(word_view::notified) && f.word.parking_to_running() == unpark_result::woken;
+  }
+
+  worker* w_;  // of the moment
+  const cancellable may_cancel_;
+  First first_;
+  Timer& timer_;
+  std::uint64_t epoch_ = 0;
+};
+
+// A plain thread leaves no stack that somebody else could resume: it commits at once and blocks. It is in no scope.
+class thread_steps {
+ public:
+  explicit thread_steps(std::chrono::steady_clock::time_point until)
+      : f(static_cast<proxy_fiber&>(self())), until_(until) {}
+
+  void begin_round() noexcept {}
+  [[nodiscard]] bool cancelled() const noexcept { return false; }
+  void park(const waiter& node) noexcept {
+    if (f.word.commit_park() != commit_result::must_enqueue) block(node.ticket);
+    f.word.runnable_to_running();
+  }
+  [[nodiscard]] bool too_late() const noexcept {
+    return until_ != never && platform::steady_clock::instance().now() >= until_;
+  }
+
+  proxy_fiber& f;
+
+ private:
+  // Until somebody wakes the thread. One token comes, whoever sends it: if the time is up, perhaps the thread itself.
+  void block(std::uint64_t ticket) noexcept {
+    if (until_ == never) return f.parker.park();
+    if (f.parker.park_until(until_)) return;
+    fiber_wake(f, ticket);
+    f.parker.park();
+  }
+
+  const std::chrono::steady_clock::time_point until_;
+};
+
+// One round: publishes, parks, and is back. Woken without an outcome, the node is in no list any more, and nobody can
+// claim it.
+enum class round_end : std::uint8_t { completed, refused, woken };
+template <class Steps, class On>
+RAMIE_FLATTEN round_end wait_round(Steps& steps, On& on, waiter& node, const wait_reason& why) {
+  if (!enter_parking(steps.f, on, node)) return round_end::refused;
+  steps.f.reason.set(&why);
+  steps.park(node);
+  steps.f.reason.set(nullptr);
+  if (node.outcome != 0) [[likely]]
+    return round_end::completed;
+  on.unpublish(node);
+  return round_end::woken;
+}
+
+// The loop of every wait. Woken without an outcome means: cancelled, too late, or by accident.
+template <class Steps, class On>
+RAMIE_FLATTEN wait_result wait_loop(Steps& steps, On& on, waiter& node, const wait_reason& why, bool ask = true) {
+  for (;; ask = true) {
+    steps.begin_round();
+    if (ask && on.try_complete(node)) return wait_result::completed;
+    if (steps.cancelled()) return wait_result::cancelled;
+    switch (wait_round(steps, on, node, why)) {
+      case round_end::completed: return wait_result::completed;
+      case round_end::refused: return wait_result::refused;
+      case round_end::woken: break;
+    }
+    if (steps.too_late()) return on.try_complete(node) ? wait_result::completed : wait_result::timed_out;
   }
 }
 
-// In chaos mode some waits begin with a detour.
-RAMIE_FLATTEN worker* detour_in_chaos(worker* w) noexcept {
-  if (!w->sched.chaotic) [[likely]]
-    return w;
-  (void)self_on(*w);  // fatal inside the scheduler
-  return w->sched.detour(*w);
+RAMIE_NOINLINE wait_result thread_wait(waitable& on, waiter& node, const wait_reason& why,
+                                       std::chrono::steady_clock::time_point until = never) {
+  thread_steps steps(until);
+  return wait_loop(steps, on, node, why);
+}
+
+template <class First>
+RAMIE_FLATTEN wait_result wait_as_fiber(worker& at, waitable& on, waiter& node, const wait_reason& why,
+                                        cancellable may_cancel, First first,
+                                        std::chrono::steady_clock::time_point until) {
+  worker& w = *preemption_point_of_wait(at);
+  if (until == never) {
+    no_timer none;
+    fiber_steps steps(w, may_cancel, first, none);
+    return wait_loop(steps, on, node, why);
+  }
+  wait_timer timer(w.sched.deadlines, until, w.sched.deadlines.now());
+  fiber_steps steps(w, may_cancel, first, timer);
+  return wait_loop(steps, on, node, why);
 }
 
 }  // namespace
 
 wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cancellable may_cancel) {
-  worker* w = this_worker();
+  worker* const w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
-  w = detour_in_chaos(w);
-  no_alarm none;
-  return wait_as_fiber(w, on, node, why, may_cancel, nobody_first, none);
+  no_timer none;
+  fiber_steps steps(*preemption_point_of_wait(*w), may_cancel, whoever_is_next, none);
+  return wait_loop(steps, on, node, why);
 }
 
 wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline) {
-  worker* w = this_worker();
+  worker* const w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why, deadline);
-  w = detour_in_chaos(w);
-  if (deadline == never) {
-    no_alarm none;
-    return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none);
-  }
-  alarm clock(w->sched.deadlines, deadline, w->sched.deadlines.now());
-  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, clock);
+  return wait_as_fiber(*w, on, node, why, cancellable::throws, fresh_first, deadline);
 }
 
-wait_result fiber_wait_told(waitable& on, waiter& node, const wait_reason& why,
-                            std::chrono::steady_clock::time_point deadline) {
-  worker* const w = detour_in_chaos(this_worker());
-  if (deadline == never) {
-    no_alarm none;
-    return wait_as_fiber(w, on, node, why, cancellable::told, nobody_first, none);
-  }
-  alarm clock(w->sched.deadlines, deadline, w->sched.deadlines.now());
-  return wait_as_fiber(w, on, node, why, cancellable::told, nobody_first, clock);
+wait_result fiber_wait_returning(waitable& on, waiter& node, const wait_reason& why,
+                                 std::chrono::steady_clock::time_point deadline) {
+  return wait_as_fiber(*this_worker(), on, node, why, cancellable::returns, whoever_is_next, deadline);
 }
 
 namespace {
 
-// Nothing ever comes but the time.
-class nothing final : public waitable {
+// Only a deadline ends the wait.
+class never_ready final : public waitable {
  public:
   bool try_complete(waiter&) override { return false; }
   bool publish(waiter&) override { return true; }
@@ -218,82 +258,95 @@ class nothing final : public waitable {
 
 const wait_reason sleeps{"sleep"};
 
-RAMIE_NOINLINE void sleep_unhurriedly(std::chrono::steady_clock::time_point until) {
-  nothing comes;
+RAMIE_NOINLINE void sleep_slow(std::chrono::steady_clock::time_point until) {
+  never_ready on;
   waiter node;
-  (void)fiber_wait_until(comes, node, sleeps, until);
+  (void)fiber_wait_until(on, node, sleeps, until);
 }
 
 }  // namespace
 
-// fiber_wait_until for nothing, in one frame: sleepers are many, and what each of them has on its stack is a miss.
+// fiber_wait_until on never_ready, in one frame: sleepers are many, and what each of them has on its stack is a miss.
 void sleep_on(std::chrono::steady_clock::time_point until, std::chrono::steady_clock::time_point now) {
   worker* const w = this_worker();
-  if (w == nullptr || w->sched.chaotic || until == never) [[unlikely]]
-    return sleep_unhurriedly(until);
-  nothing comes;
+  if (w == nullptr || w->policy != nullptr || until == never) [[unlikely]]
+    return sleep_slow(until);
+  never_ready on;
   waiter node;
-  alarm clock(w->sched.deadlines, until, now);
-  (void)wait_as_fiber(w, comes, node, sleeps, cancellable::yes, fresh_first, clock);
+  wait_timer timer(w->sched.deadlines, until, now);
+  fiber_steps steps(*w, cancellable::throws, fresh_first, timer);
+  (void)wait_loop(steps, on, node, sleeps);
 }
 
 namespace {
 
-// What fiber_wait_fresh_first leaves to the loop: a thread, chaos, a first park, a cancellation, a wake in vain.
-RAMIE_NOINLINE wait_result wait_unhurriedly(waitable& on, waiter& node, const wait_reason& why, bool ask) {
-  worker* w = this_worker();
+// What fiber_wait_fresh_first leaves to the loop: a thread, a policy, a first park, a cancellation, a wake without an
+// outcome.
+RAMIE_NOINLINE wait_result wait_fresh_first_slow(waitable& on, waiter& node, const wait_reason& why, bool ask) {
+  worker* const w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
-  w = detour_in_chaos(w);
-  no_alarm none;
-  return wait_as_fiber(w, on, node, why, cancellable::yes, fresh_first, none, ask);
+  no_timer none;
+  fiber_steps steps(*preemption_point_of_wait(*w), cancellable::throws, fresh_first, none);
+  return wait_loop(steps, on, node, why, ask);
 }
+
+// The steps of a fiber that has been found to be linked, not cancelled, and undisturbed.
+struct undisturbed_steps {
+  worker& w;
+  fiber& f;
+  const std::uint64_t epoch;
+
+  RAMIE_FLATTEN void park(waiter&) noexcept {
+    fiber* next = fresh_first(w);
+    if (next == nullptr) [[likely]]
+      next = dispatcher::next_undisturbed(w);
+    (void)runner::park_and_return(w, f, epoch, next);
+  }
+};
 
 }  // namespace
 
-// The first round of wait_as_fiber in one straight line: what nearly every wait on a channel is.
+// The first round apart: most waits need no other.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
   worker* const w = this_worker();
-  if (w == nullptr || w->attention.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return wait_unhurriedly(on, node, why, false);
+  if (w == nullptr || w->needs_attention()) [[unlikely]]
+    return wait_fresh_first_slow(on, node, why, false);
   fiber& f = self_on(*w);
   const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
   if (f.seen_epoch.get() != epoch || !f.linked) [[unlikely]]
-    return wait_unhurriedly(on, node, why, false);
-  if (!enter_parking(f, on, node)) return wait_result::refused;
-  f.reason.set(&why);
-  w->left_epoch.set(epoch);
-  fiber* next = fresh_first(*w);
-  if (next == nullptr) [[likely]]
-    next = w->sched.next_undisturbed(*w);
-  (void)scheduler::leave_and_return(*w, departure::park, f, next);
-  f.reason.set(nullptr);
-  if (node.outcome != 0) [[likely]]
-    return wait_result::completed;
-  on.unpublish(node);
-  return wait_unhurriedly(on, node, why, true);
+    return wait_fresh_first_slow(on, node, why, false);
+  undisturbed_steps steps{*w, f, epoch};
+  switch (wait_round(steps, on, node, why)) {
+    case round_end::completed: return wait_result::completed;
+    case round_end::refused: return wait_result::refused;
+    default: return wait_fresh_first_slow(on, node, why, true);
+  }
 }
 
 // The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If that is just the
 // one that was woken last, it takes that one's place in the LIFO slot: two that work for each other stay on one worker.
-worker_desk& step_aside(worker_desk& desk) noexcept {
-  auto* w = &static_cast<worker&>(desk);
+worker_local& yield_at_budget_end(worker_local& local) noexcept {
+  auto* w = &static_cast<worker&>(local);
   fiber& f = self_on(*w);
-  if (w->sched.chaotic) [[unlikely]]
-    return *w->sched.end_budget_in_chaos(*w);
+  if (w->policy != nullptr) [[unlikely]] {
+    w = runner::preemption_point(*w, scheduling_policy::point::budget_used);
+    w->budget.set(w->policy->budget(*w));
+    return *w;
+  }
   w->budget.set(budget_per_tick);  // for those who come now
   const auto hits = w->count.lifo_hits.get();
-  fiber* const next = w->sched.next_local(*w);
-  if (next != nullptr || w->attention.load(std::memory_order_relaxed) != 0) {
+  fiber* const next = dispatcher::next_local(*w);
+  if (next != nullptr || w->needs_attention()) {
     const bool for_newest = w->count.lifo_hits.get() != hits;
-    w = scheduler::leave_and_return(*w, for_newest ? departure::step_aside : departure::yield, f, next);
+    w = runner::leave_and_return(*w, for_newest ? departure::yield_locally : departure::yield, f, next);
     if (w->budget.get() == 0) w->budget.set(budget_per_tick);
   }
   return *w;
 }
 
-void let_others_pass() noexcept {
+void spin_yield() noexcept {
   worker* const w = this_worker();
-  if (w != nullptr && w->current.get() != nullptr) give_way(w, *w->current.get(), departure::step_aside);
+  if (w != nullptr && w->current.get() != nullptr) yield_as(w, *w->current.get(), departure::yield_locally);
   platform::yield_thread();
 }
 
@@ -304,32 +357,32 @@ void join_wait(waitable& on, waiter& node, const wait_reason& why, fiber* next) 
       if (f != nullptr) give_back(*f);
     }
   } taken{next};
-  no_alarm none;
-  (void)wait_as_fiber(
-      this_worker(), on, node, why, cancellable::no, [&taken](worker&) { return std::exchange(taken.f, nullptr); },
-      none);
+  no_timer none;
+  const auto taken_first = [&taken](worker&) { return std::exchange(taken.f, nullptr); };
+  fiber_steps steps(*this_worker(), cancellable::no, taken_first, none);
+  (void)wait_loop(steps, on, node, why);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal
 
 namespace ramie::inline v0 {
 
 void yield() {
-  detail::worker* const w = detail::this_worker();
+  runtime_internal::worker* const w = runtime_internal::this_worker();
   if (w == nullptr) return std::this_thread::yield();
-  detail::fiber& f = detail::self_on(*w);
-  detail::throw_if_cancelled(f, w->sched.cancel_epoch.load(std::memory_order_acquire));
-  detail::give_way(w, f, detail::departure::yield);
+  runtime_internal::fiber& f = runtime_internal::self_on(*w);
+  runtime_internal::throw_if_cancelled(f, w->cancel_epoch->load(std::memory_order_acquire));
+  runtime_internal::yield_as(w, f, runtime_internal::departure::yield);
 }
 
 namespace this_fiber {
 
 bool exists() noexcept {
-  return detail::current_fiber() != nullptr;
+  return runtime_internal::current_fiber() != nullptr;
 }
 
 std::uint32_t number() {
-  detail::fiber* const f = detail::current_fiber();
+  runtime_internal::fiber* const f = runtime_internal::current_fiber();
   return f != nullptr ? f->number : 0;
 }
 

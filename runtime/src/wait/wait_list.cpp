@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
-void complete_all(waiter* claimed) noexcept {
-  while (claimed != nullptr) {
-    waiter* const node = claimed;
-    claimed = node->next;
-    node->outcome = 1;
-    complete(*node->who);  // the node is gone after this
+void wait_list::add_again(ordered_waiter& node) noexcept {
+  waiter* successor = first_.get();
+  while (successor != nullptr && static_cast<ordered_waiter*>(successor)->place < node.place) {
+    successor = successor->next;
   }
-}
-
-void wait_list::add_before(waiter& node, waiter& successor) noexcept {
-  node.previous = successor.previous;
-  node.next = &successor;
+  if (successor == nullptr) return add(node);
+  node.previous = successor->previous;
+  node.next = successor;
   if (node.previous != nullptr) {
     node.previous->next = &node;
   } else {
     first_.set(&node);
   }
-  successor.previous = &node;
+  successor->previous = &node;
   node.listed = true;
 }
 
@@ -35,4 +31,4 @@ void wait_list::remove(waiter& node) noexcept {
   node.listed = false;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

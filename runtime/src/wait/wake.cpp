@@ -3,9 +3,10 @@
 
 #include <ramie/platform/held_locks.hpp>
 
-#include "../sched/hot.hpp"
+#include "../sched/run_queues.hpp"
+#include "../sched/scheduler.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 namespace {
 
@@ -13,15 +14,15 @@ namespace {
   if (f.is_proxy()) return static_cast<proxy_fiber&>(f).parker.unpark();
   scheduler& home = *f.owner();
   platform::annotate::hand_over(&f);  // what was read of the frame and its scope, to the fiber itself
-  home.schedule_outside(f);
+  home.queues.push_from_outside(home.pool, f);
 }
 
-RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_detour = false) noexcept {
+RAMIE_FLATTEN void enqueue_at_once(fiber& f, bool may_preempt = false) noexcept {
   worker* const w = this_worker();
   if (w == nullptr || &w->sched != f.owner()) [[unlikely]]
     return enqueue_from_outside(f);
   platform::annotate::hand_over(&f);  // what was read of the frame, to whoever has it next on this worker
-  w->sched.schedule_on(*w, f, may_detour);
+  run_queues::push_woken(*w, f, may_preempt);
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ void waker::wake() const noexcept {
 
 void wake_for_cancel(fiber& f) noexcept {
   const auto now = f.word.load();
-  if (f.word.wake(now.ticket(), word_view::cancel_seen) == wake_result::must_enqueue) enqueue(f);
+  if (f.word.wake(now.ticket()) == wake_result::must_enqueue) enqueue(f);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

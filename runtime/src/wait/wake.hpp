@@ -6,7 +6,7 @@
 
 #include "../task/frame.hpp"
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // A fiber that has just become RUNNABLE, into its scheduler's queues; a proxy, to its thread.
 void enqueue(fiber& f) noexcept;
@@ -21,10 +21,10 @@ void fiber_wake(fiber& f, std::uint64_t ticket) noexcept;
 void wake_for_cancel(fiber& f) noexcept;
 
 // `epoch` was read from the fiber's scheduler just before. Only the fiber itself.
-void look_at_scopes(fiber& f, std::uint64_t epoch);  // throws `cancelled`
+void throw_if_scope_cancelled(fiber& f, std::uint64_t epoch);  // throws `cancelled`
 inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
   if (f.seen_epoch.get() != epoch) [[unlikely]]
-    look_at_scopes(f, epoch);
+    throw_if_scope_cancelled(f, epoch);
 }
 
 // The same without the delivery: whether it would throw.
@@ -33,4 +33,4 @@ inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
   return f.seen_epoch.get() != epoch && cancellation_awaits(f, epoch);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -27,7 +27,7 @@ struct order_site {
 };
 [[nodiscard]] const char* name_of(std::memory_order order) noexcept;
 
-// The order with which the operation is carried out: the one asked for, unless this site is weakened.
+// The order with which the operation is performed: the one asked for, unless this site is weakened.
 [[nodiscard]] std::memory_order order_at(const std::source_location& at, access_kind kind,
                                          std::memory_order asked) noexcept;
 

@@ -10,7 +10,7 @@ from folder import CompileError
 from tree import ROOMS, Tree
 
 LEVEL, TEST_LEVEL = "-O1", "-O0"
-UNITY = ("runtime", "nursery", "channel")  # rooms whose sources can be compiled together, as -Dfew_units=true does
+TOGETHER = tuple(r for r in ROOMS if r != "platform")  # whose sources are compiled as one where that works: it is faster
 CHECKS = ("-DRAMIE_CHECKS",)
 
 
@@ -84,16 +84,19 @@ class Objects:
         for o in objects:
             for source in o.sources:
                 room = self.room(source)
-                groups[(o.flags, room if room in UNITY else source)].append(source)
+                groups[(o.flags, room if room in TOGETHER else source)].append(source)
 
         def compile_group(number, group):
             (flags, room), sources = group
-            source = sources[0]
             if len(sources) > 1:
-                source = str(self.folder.top / room / f"src/together{number}.cpp")  # exists in the copy alone
-                pathlib.Path(tree.moved(source)).write_text("".join(f'#include "{tree.moved(s)}"\n' for s in sources))
-            return self.compile(tree, source, [*flags, *extra], tree.place / f"{number}.o")
-        return at_once(compile_group, range(len(groups)), groups.items())
+                together = str(self.folder.top / room / f"src/together{number}.cpp")  # exists in the copy alone
+                pathlib.Path(tree.moved(together)).write_text("".join(f'#include "{tree.moved(s)}"\n' for s in sources))
+                try:
+                    return [self.compile(tree, together, [*flags, *extra], tree.place / f"{number}.o")]
+                except CompileError:
+                    pass  # two of them use the same name; or the mutant does not compile, which shows again below
+            return [self.compile(tree, s, [*flags, *extra], tree.place / f"{number}.{i}.o") for i, s in enumerate(sources)]
+        return [o for made in at_once(compile_group, range(len(groups)), groups.items()) for o in made]
 
     def compile_tests(self, tree, objects, named, extra=()):
         return [self.compile(tree, source, [*o.flags, *extra], tree.place / f"{pathlib.Path(source).stem}.test.o")

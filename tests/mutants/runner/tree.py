@@ -6,7 +6,7 @@ import pathlib
 import shutil
 import tempfile
 
-ROOMS = ("platform", "runtime", "nursery", "channel")
+ROOMS = ("platform", "runtime", "nursery", "channel", "sync", "io")
 FOLDERS = ROOMS + ("include", "tests", "examples")
 SOURCES = (".hpp", ".cpp", ".h", ".ipp")
 
@@ -18,9 +18,9 @@ class Tree:
         self.top, self.place = top, place
 
     def moved(self, path):
-        """The same path in the copy, or as it was if it is of none of our folders."""
+        """The same path in the copy, or as it was if it is of none of our folders. The top is among them: tests include by it."""
         inside = os.path.relpath(path, self.top)
-        return str(self.place / inside) if inside.split("/")[0] in FOLDERS else str(path)
+        return str(self.place / inside) if inside == "." or inside.split("/")[0] in FOLDERS else str(path)
 
     def moved_flags(self, flags):
         return ["-I" + self.moved(f[2:]) if f.startswith("-I") else f for f in flags]

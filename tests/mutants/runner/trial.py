@@ -17,10 +17,11 @@ from tree import copied_tree
 
 CASES = PROGRAMS[dict]
 EXPLORER_SECONDS = 100  # of processor time; a search that has found nothing by then does not count as a noticed flaw
+ATTEMPTS = 5  # of test cases until a mutant has survived: some flaws show only if one thread is faster than another
 PATIENCE = 10  # seconds until a test case hangs, besides five times what it takes without a mutant
 FOUND = re.compile(r"^(\w+) .*exhausted: (?!holds)(.*?)(?: \(--replay.*)?$", re.M)  # by an explorer
 DURATION = re.compile(r"^(\d+\.\d+) s: (.+)$", re.M)
-Ran = collections.namedtuple("Ran", "code said")
+Ran = collections.namedtuple("Ran", "code said attempt", defaults=[1])
 HANGS = "hangs"
 
 
@@ -99,13 +100,17 @@ class Trials:
             return "BROKEN", str(broken)
         if ran.code in (0, -signal.SIGXCPU):
             return "SURVIVED", "" if ran.code == 0 else f"nothing found in {EXPLORER_SECONDS} s"
-        return "KILLED", summary(ran)
+        return "KILLED", summary(ran) + (f" (at attempt {ran.attempt})" if ran.attempt > 1 else "")
 
     def run(self, mutant, program):
         if mutant.program != CASES:
             return self.run_scenarios(program, mutant.tests)
         patience = PATIENCE + 5 * sum(self.seconds.get((c, mutant.checks), 0) for c in mutant.tests)
-        return self.run_cases(program, mutant.tests, patience, "-a")
+        for attempt in range(ATTEMPTS):
+            ran = self.run_cases(program, mutant.tests, patience, "-a")
+            if ran.code != 0:
+                break
+        return ran._replace(attempt=attempt + 1)
 
     # Without a mutant every named case must run and pass, or what it says of a mutant means nothing. The scenarios of the
     # explorer are run by `tools/test explore`.

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ramie::detail {
+namespace ramie::channel_internal {
 
 // How elements of one type are moved. Functions are null for types whose bytes may be copied.
 struct element_ops {
@@ -103,4 +103,4 @@ template <class T>
 template <class T>
 inline constexpr element_ops element_ops_of = make_element_ops<T>();
 
-}  // namespace ramie::detail
+}  // namespace ramie::channel_internal

@@ -18,7 +18,7 @@ inline constexpr bool may_trim_stacks = true;
 inline constexpr bool tells_fibers_apart = true;
 
 struct stack_note {
-  void* identity = nullptr;  // of the fiber suspended on this stack; null: a loop, which is nobody
+  void* identity = nullptr;  // of the fiber suspended on this stack; null: a worker's loop
 };
 struct thread_note {
   void* identity = nullptr;
@@ -44,8 +44,8 @@ RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void take_over(const void* object) n
   __tsan_acquire(const_cast<void*>(object));
 }
 
-// Whoever leaves a stack says so; whoever arrives on it, as the thread, does its bookkeeping there and must know
-// what its last user did.
+// The code that leaves a stack releases it; the code that arrives on it, as the thread, does its bookkeeping there and
+// must see what the last user did.
 RAMIE_ALWAYS_INLINE RAMIE_SWITCHES_IDENTITY void leave(stack_note& from, const stack_note&,
                                                        const thread_note& thread) noexcept {
   void* const self = __tsan_get_current_fiber();

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: BSL-1.0
 // A spin lock that costs its habitual user no RMW. Where one thread takes it again and again, the lock is granted to
-// that thread; from then on it enters by plain stores, until somebody else comes and revokes the grant.
+// that thread (the granted party); from then on it enters by plain stores, until another party revokes the grant.
 //
-//       granted party                          anybody else, holding the spin lock
+//       granted party                          another party, holding the spin lock
 //       1. inside[me] = true                   1. granted = nobody
 //       2. free fence                          2. heavy fence
 //       3. still granted to me? then in,       3. wait until not inside[former]
 //          else inside[me] = false,
 //          and the spin lock like others
 //
-// It asks first, though. A party that is asked lets go by itself, at the end of its lease or when it says that it
-// will not come back soon. It does so while it is still inside: nobody else can have been granted the lock then, whose
-// grant it would end. And no heavy fence is needed, because it is its own store that it obeys:
+// The other party asks before it revokes. A granted party that is asked gives the grant up by itself: at the end of its
+// lease, or when it leaves and will probably not come back soon. It does so while it is still inside, because then no
+// other party can have a grant that its store could end. No heavy fence is needed: the store that ends the grant is its
+// own.
 //
-//       granted party, inside                  whoever asks, holding the spin lock
+//       granted party, inside                  the party that asks, holding the spin lock
 //       1. its work is done. asked?            1. asked = true
 //          and the lease is over:              2. wait a little for granted == nobody    (acquire)
 //          granted = nobody       (release)    3. wait until not inside[former]
 //       2. inside[me] = false
 //
-// So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line;
-// whoever got it that way is granted it at once.
+// So two workers that use a lock in turns pass it to and fro, many uses at a time, for the price of a cache line: a
+// party that got the lock that way is granted it at once.
 //
-// Not both get in: a party that did not see the revocation in 3 was inside before the heavy fence, and is waited for;
-// one that comes later sees it. Grants are made and revoked only under the spin lock, and whoever holds that has
-// revoked, so a holder by grant and a holder by spin lock exclude each other.
+// Mutual exclusion: a granted party that did not see the revocation in its step 3 was inside before the heavy fence,
+// and is waited for; one that comes later sees the revocation. Grants are made and revoked only under the spin lock,
+// and a holder of the spin lock has revoked, so a holder by grant and a holder by spin lock exclude each other.
 //
-// `inside` has a cell for each party that may ever be granted the lock, because a party may be delayed between its look
-// at `granted` and step 1: a cell it shared with the next party would be cleared under that one's feet. Hence a lock
+// `inside` has a cell for each party that may ever be granted the lock, because a party may be delayed between its
+// load of `granted` and step 1: it would then clear a cell that it shared with the next granted party. Hence a lock
 // grants itself only to parties of one family (the workers of one runtime, the first that was granted it) with a small
 // cell number; the others use it as the spin lock it is. The lock may outlive the party it is granted to, and another
 // party may have its address: parties are told apart by an id that is never used again.
@@ -35,10 +36,10 @@
 // Without asymmetric fences a grant would save nothing, and none is made.
 //
 // A revocation without consent costs a system call, as much as hundreds of RMWs. So a grant needs a run of acquisitions
-// by one party, or some for which somebody had to wait, and that run doubles with every such revocation and is halved
-// when somebody lets go: a lock that is taken by many but rarely by any ends up as a spin lock. And where there are
-// thousands of locks and fibers wander, each of them would have to learn that by itself: so the family has an allowance
-// of grants, which every revocation halves. What a lock gets by consent is free.
+// by one party, or some that had to wait for the lock. That run doubles with every such revocation and is halved when a
+// granted party gives up its grant: a lock that many parties take, each rarely, ends up as a spin lock. Where there are
+// thousands of locks and fibers move between workers, each lock would have to learn that by itself: so the family has
+// an allowance of grants, which every revocation halves. A grant that was passed on by consent does not count.
 #pragma once
 
 #include <chrono>
@@ -51,14 +52,14 @@
 
 namespace ramie::platform {
 
-// Parties that share locks. Its counts may go astray when two use it at once: they only ration.
+// Parties that share locks. Its counts are inexact when two parties use it at once: they only limit grants.
 class lock_family {
  public:
-  // Whether one more grant is worth its risk. It is counted.
+  // Whether one more grant is allowed in this period. Counts it.
   [[nodiscard]] bool may_grant() noexcept;
   // One of its parties had to revoke a grant.
   void had_to_revoke() noexcept;
-  // No grant is left. Whether it is time for the next period's, and there are some now.
+  // No grant is left: begins the next period if it is time. Returns whether there are grants now.
   [[nodiscard]] bool next_period(std::chrono::steady_clock::time_point now) noexcept;
 
   [[nodiscard]] std::uint32_t left() const noexcept { return left_.load(std::memory_order_relaxed); }
@@ -74,10 +75,10 @@ class lock_family {
   atomic<std::chrono::steady_clock::time_point> period_ends_{std::chrono::steady_clock::time_point::min()};
 };
 
-// Who takes locks: one thread at a time.
-struct lock_party {
+// A party that takes locks: one thread at a time.
+struct lock_user {
   lock_family* family = nullptr;
-  std::uint32_t cell = 0;  // unique among the living of the family
+  std::uint32_t cell = 0;  // unique among the family's parties that exist
   std::uint64_t id = new_id();
 
   [[nodiscard]] static std::uint64_t new_id() noexcept;  // never 0, never the same again
@@ -92,15 +93,15 @@ class biased_lock {
   biased_lock(const biased_lock&) = delete;
   biased_lock& operator=(const biased_lock&) = delete;
 
-  // `me` null: somebody who is never granted the lock.
-  [[nodiscard]] RAMIE_ALWAYS_INLINE hold lock(const lock_party* me) noexcept {
+  // `me` null: a caller that is never granted the lock.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE hold lock(const lock_user* me) noexcept {
     if (me != nullptr && enter_granted(me)) [[likely]]
       return hold::grant;
     lock_spin(me);
     return hold::spin;
   }
 
-  RAMIE_ALWAYS_INLINE void unlock(hold how, const lock_party* me) noexcept {
+  RAMIE_ALWAYS_INLINE void unlock(hold how, const lock_user* me) noexcept {
     if (how == hold::grant) [[likely]] {
       leave_granted(me);
     } else {
@@ -110,8 +111,8 @@ class biased_lock {
     }
   }
 
-  // In, if the lock is granted to `me`.
-  [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_granted(const lock_party* me) noexcept {
+  // Enters if the lock is granted to `me`; else returns false.
+  [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_granted(const lock_user* me) noexcept {
     // Acquire, here and below: fibers of one thread follow each other; free on x86, and ThreadSanitizer sees it.
     if (granted_.load(std::memory_order_acquire) == me->id) [[likely]] {
       auto& cell = inside_[me->cell];
@@ -127,14 +128,14 @@ class biased_lock {
     }
     return false;
   }
-  RAMIE_ALWAYS_INLINE void leave_granted(const lock_party* me) noexcept {
+  RAMIE_ALWAYS_INLINE void leave_granted(const lock_user* me) noexcept {
     lock_left();
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       consider_letting_go();
     inside_[me->cell].store(false, std::memory_order_release);  // pairs with the acquire of the revoker
   }
   // The same for a party that will probably not come back soon.
-  RAMIE_ALWAYS_INLINE void leave_granted_for_long(const lock_party* me) noexcept {
+  RAMIE_ALWAYS_INLINE void leave_granted_for_long(const lock_user* me) noexcept {
     lock_left();
     if (asked_.load(std::memory_order_relaxed)) [[unlikely]]
       let_go();
@@ -144,14 +145,14 @@ class biased_lock {
   // Of a scope. `me` must still be the caller at the end: no switch inside.
   class guard {
    public:
-    RAMIE_ALWAYS_INLINE guard(biased_lock& l, const lock_party* me) noexcept : lock_(l), me_(me), how_(l.lock(me)) {}
+    RAMIE_ALWAYS_INLINE guard(biased_lock& l, const lock_user* me) noexcept : lock_(l), me_(me), how_(l.lock(me)) {}
     RAMIE_ALWAYS_INLINE ~guard() { lock_.unlock(how_, me_); }
     guard(const guard&) = delete;
     guard& operator=(const guard&) = delete;
 
    private:
     biased_lock& lock_;
-    const lock_party* const me_;
+    const lock_user* const me_;
     const hold how_;
   };
 
@@ -167,11 +168,11 @@ class biased_lock {
   static constexpr std::uint32_t cells = 8;
 
  private:
-  void lock_spin(const lock_party* me) noexcept;
-  void grant(const lock_party* me) noexcept;
+  void lock_spin(const lock_user* me) noexcept;
+  void grant(const lock_user* me) noexcept;
   [[nodiscard]] bool ask() noexcept;
-  void revoke(const lock_party* me) noexcept;
-  // Inline, though rare: a call would cost those who never make it their registers.
+  void revoke(const lock_user* me) noexcept;
+  // Inline, though rare: a call would cost the usual path registers.
   RAMIE_ALWAYS_INLINE void consider_letting_go() noexcept {
     if (lease_left_ == 0 || --lease_left_ == 0) let_go();
   }
@@ -187,7 +188,7 @@ class biased_lock {
 
   spin_lock spin_;
   // Under it:
-  bool passed_on_ = false;            // by consent, to who holds it now
+  bool passed_on_ = false;            // by consent, to the party that holds it now
   std::uint32_t run_ = 0;             // acquisitions in a row by `last_`, or contended
   std::uint32_t wanted_ = first_run;  // of those for a grant
   std::uint32_t granted_cell_ = 0;    // the party itself may be gone when its grant is revoked

@@ -28,7 +28,7 @@ class steady_clock final : public clock_source {
   [[nodiscard]] static const steady_clock& instance() noexcept;
 };
 
-// Told, on the advancing thread, that a virtual clock has moved.
+// Called on the advancing thread after a virtual clock has moved.
 class clock_listener {
  public:
   virtual void time_passed() noexcept = 0;
@@ -38,7 +38,7 @@ class clock_listener {
 };
 
 // Starts at the epoch of steady_clock and never goes back. Any thread may read, any may advance; listeners
-// are told before advance() returns, and must not (un)subscribe then.
+// are called before advance() returns, and must not (un)subscribe then.
 class virtual_clock final : public clock_source {
  public:
   // A clock that advances by itself is advanced by its only listener.

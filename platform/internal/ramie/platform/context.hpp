@@ -27,7 +27,7 @@
 namespace ramie::platform {
 
 // The two words behind __cxa_get_globals(): caught exceptions, and how many are in flight. A stack that is left inside
-// a catch block, or while it unwinds, takes them along; so whoever arrives anywhere finds none.
+// a catch block, or while it unwinds, takes them along; so the code that arrives on another stack finds none.
 struct exception_globals {
   void* caught;
   std::uintptr_t uncaught;
@@ -42,15 +42,15 @@ struct stack_block {
   char* low = nullptr;                // lowest usable byte, just above the guard
   const char* call_floor = nullptr;   // see largest_call
   std::size_t call_span = 0;
-  void* region = nullptr;             // where it was carved, and which slot there; the end of memory that is not ours
+  void* region = nullptr;             // where it was carved, and which slot there; of supplied memory: its end
   std::uint32_t slot = 0;
   std::uint8_t size_class = native_stack_class;
   annotate::stack_note note;
 };
 
 struct thread_anchor {
-  context* left_at = nullptr;  // where the one who leaves is to be resumed: filled in on arrival
-  exception_globals* exceptions = nullptr;
+  context* left_at = nullptr;  // where to write the resume point of the stack that is left: filled in on arrival
+  owned<exception_globals*> exceptions{nullptr};  // of the thread: fibers read it, and a later thread writes it anew
   annotate::thread_note identity;
   owned<std::uint64_t> float_controls{0};  // as the thread started
 };
@@ -59,17 +59,17 @@ struct thread_anchor {
 void anchor_this_thread(thread_anchor& anchor) noexcept;
 
 // Leaves `from`, the running stack, for `to`, which goes on at `resume`. `on_arrival(anchor)` runs on `to` before
-// anything else, as the thread, when the jump lands in a switch_stack: it finishes what the leaver could not do while
-// its stack was in use. Returns, when somebody switches back to what was put into `left_at`, the anchor of the thread
-// that is current then.
+// anything else, as the thread, when the jump lands in a switch_stack: it finishes what could not be done while the old
+// stack was in use. Returns when a later switch resumes what was put into `left_at`, with the anchor of the thread that
+// is current then.
 template <class OnArrival>
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
                                                                   context& left_at, stack_block& to, context resume,
                                                                   OnArrival on_arrival) noexcept {
-  exception_globals saved = *here->exceptions;
+  exception_globals saved = *here->exceptions.get();
   const bool unwinding = saved.any();
   if (unwinding) [[unlikely]]
-    *here->exceptions = {nullptr, 0};
+    *here->exceptions.get() = {nullptr, 0};
   here->left_at = &left_at;
   annotate::leave(from.note, to.note, here->identity);
   const arrival landed = jump(resume, here);
@@ -77,7 +77,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor*
   *here->left_at = landed.from;
   annotate::arrive(from.note);
   if (unwinding) [[unlikely]]
-    *here->exceptions = saved;
+    *here->exceptions.get() = saved;
   on_arrival(here);
   annotate::take_identity(from.note);
   return here;

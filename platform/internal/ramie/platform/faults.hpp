@@ -3,7 +3,7 @@
 // What is refused by operator new is not listed: tests replace that one.
 //
 //   if (faults::strikes(fault::stack_mapping)) return nullptr;  // as if mmap had failed
-//   if (faults::befalls(io_whim::again)) return -EAGAIN;        // now and then
+//   if (faults::occurs(io_fault::again)) return -EAGAIN;         // at random
 #pragma once
 
 namespace ramie::platform {
@@ -28,14 +28,14 @@ enum class fault : unsigned char {
 };
 inline constexpr unsigned fault_count = 16;
 
-// What may befall input and output although nothing is wrong. Drawn from a seed.
-enum class io_whim : unsigned char {
-  again,         // EAGAIN and EINTR, without a reason
+// What input and output may do by their contract although nothing is wrong, and rarely do. When: drawn from a seed.
+enum class io_fault : unsigned char {
+  again,         // an attempt ends with EAGAIN or EINTR although it could have succeeded
   order,         // completions are handed out late and in another order
-  small_queues,  // of a few entries, when the ring is made
-  short_count,   // of a stream: fewer bytes than could have been transferred
+  small_queues,  // io_uring is made with queues of a few entries
+  short_count,   // a stream transfers fewer bytes than it could have
 };
-inline constexpr unsigned io_whim_count = 4;
+inline constexpr unsigned io_fault_count = 4;
 
 }  // namespace ramie::platform
 

@@ -7,7 +7,7 @@ namespace ramie::platform::faults {
 constexpr bool strikes(fault) noexcept {
   return false;
 }
-constexpr bool befalls(io_whim) noexcept {
+constexpr bool occurs(io_fault) noexcept {
   return false;
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <limits>
 
+#include <ramie/platform/random.hpp>
+
 namespace ramie::platform::faults {
 
 inline constexpr long for_good = std::numeric_limits<long>::max();
@@ -18,7 +20,7 @@ struct plan {
 };
 inline plan plans[fault_count];
 
-// Called with every question, before it is answered: a test may hold up who asks. Null: nobody is told.
+// Called with every question, before it is answered: a test may hold up the thread that asks. Null: not called.
 inline std::atomic<void (*)(fault) noexcept> told{nullptr};
 
 inline bool strikes(fault at) noexcept {
@@ -41,28 +43,25 @@ inline void plan_for(fault at, long k, long last) noexcept {
   return plans[static_cast<unsigned>(at)].asked.load();
 }
 
-// Bits by io_whim; and what they are drawn from, step by step.
-inline std::atomic<unsigned> whims{0};
-inline std::atomic<std::uint64_t> whim_steps{0};
+// The kinds that are enabled, a bit each by io_fault; and the state of the generator that decides when they occur.
+inline std::atomic<unsigned> io_faults{0};
+inline std::atomic<std::uint64_t> io_fault_steps{0};
 
-[[nodiscard]] inline bool allowed(io_whim which) noexcept {
-  return (whims.load(std::memory_order_relaxed) >> static_cast<unsigned>(which) & 1) != 0;
+[[nodiscard]] inline bool enabled(io_fault which) noexcept {
+  return (io_faults.load(std::memory_order_relaxed) >> static_cast<unsigned>(which) & 1) != 0;
 }
-// Below `bound`, by splitmix64.
+// A random number below `bound`.
 [[nodiscard]] inline std::uint32_t draw(std::uint32_t bound) noexcept {
-  auto x = whim_steps.fetch_add(0x9e3779b97f4a7c15, std::memory_order_relaxed);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return static_cast<std::uint32_t>(((x ^ (x >> 31)) >> 32) * bound >> 32);
+  return scaled_below(splitmix_of(io_fault_steps.fetch_add(splitmix_increment, std::memory_order_relaxed)), bound);
 }
 // One time in three.
-[[nodiscard]] inline bool befalls(io_whim which) noexcept {
-  return allowed(which) && draw(3) == 0;
+[[nodiscard]] inline bool occurs(io_fault which) noexcept {
+  return enabled(which) && draw(3) == 0;
 }
-// All of `kinds` from now on; none: 0.
-inline void plan_whims(unsigned kinds, std::uint64_t seed) noexcept {
-  whim_steps.store(seed);
-  whims.store(kinds);
+// Enables `kinds`, a bit each by io_fault, from now on; 0: none.
+inline void plan_io_faults(unsigned kinds, std::uint64_t seed) noexcept {
+  io_fault_steps.store(seed);
+  io_faults.store(kinds);
 }
 
 }  // namespace ramie::platform::faults

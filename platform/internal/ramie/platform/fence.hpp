@@ -11,7 +11,8 @@
 // compiler barrier and heavy_fence interrupts every running thread of the process; elsewhere both
 // are full fences. choose_fences() decides once, before there is anything to order.
 //
-// Whoever knows that membarrier was granted (asymmetric()) saves light_fence() the question: free_fence().
+// Code that knows that membarrier was granted (asymmetric()) calls free_fence(), which is light_fence() without the
+// check.
 //
 // full_fence() orders by itself, against another full fence or a seq_cst RMW.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a catch clause sees when a thread is ended from within: pthread_exit and pthread_cancel unwind its stack by force.
-// A handler that does not let it go on ends the program.
+// What a catch clause sees when a thread is ended by pthread_exit or pthread_cancel, which unwind its stack by force. A
+// handler that does not rethrow it ends the program.
 #pragma once
 
 #include <cxxabi.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// In builds with checks: how many spin locks the calling thread holds. Nobody switches fibers while it holds one, so the
-// count belongs to the thread.
+// In builds with checks: how many spin locks the calling thread holds. No code switches fibers while it holds one, so
+// the count belongs to the thread.
 #pragma once
 
 #include <ramie/platform/compiler.hpp>
@@ -15,7 +15,7 @@ RAMIE_ALWAYS_INLINE void lock_taken() noexcept {
 RAMIE_ALWAYS_INLINE void lock_left() noexcept {
   if constexpr (debug_checks) count_held_lock(-1);
 }
-// Ends the program, with what it is that must not be done under a lock.
+// Ends the program if a lock is held; `what` says what must not be done under one.
 void check_no_lock_held(const char* what) noexcept;
 
 }  // namespace ramie::platform

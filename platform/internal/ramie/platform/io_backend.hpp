@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// Input and output as completions. The contract, on which one typed test suite runs for every mechanism (io_uring, epoll,
-// poll; kqueue and IOCP will fit it):
+// Input and output as completions. The contract, on which one typed test suite runs for every mechanism (io_uring,
+// epoll, poll; kqueue and IOCP will fit it):
 //
-//   submit(op)     The operation, and the memory that it names, belong to the backend from here until it is handed out.
-//                  The kernel may hear of it only at the next flush, poll or wait.
-//   cancel(op)     Asks for its end. It is handed out all the same, once: with -ECANCELED, or with what came first. Does
-//                  nothing if it has been handed out, but it must still be there. Whoever sleeps in wait() sees to it.
-//   flush()        What was submitted goes to the kernel.
-//   poll(out)      Hands out what is complete, as many as `out` has room for. Flushes. Never waits.
-//   wait(out, t)   The same, but if there is nothing it sleeps: until there is, until wake(), or until t.
-//   wake()         The wait of this moment, or else the next one, returns. Several may count as one, none is lost.
+//   submit(op)     The operation, and the memory that it names, belong to the backend from here until it is handed
+//                  out. The backend may pass it to the kernel as late as at the next flush, poll or wait.
+//   cancel(op)     Asks for its end. The operation is handed out all the same, once: with -ECANCELED, or with its
+//                  result if that came first. Does nothing if it has been handed out, but the object must still exist.
+//                  If a thread sleeps in wait(), that call hands the operation out.
+//   flush()        Passes what was submitted to the kernel.
+//   poll(out)      Hands out completed operations, as many as fit into `out`. Flushes. Never waits.
+//   wait(out, t)   The same, but if there are none it sleeps: until there are, until wake(), or until t.
+//   wake()         Ends a wait() that sleeps, or else the next one. Several may count as one, none is lost.
 //
-// Any thread may call any of them at any time, but only one at a time waits.
+// Any thread may call any of them at any time, but only one at a time calls wait().
 //
 // What holds of all of them is in spec/io.md (IO1 to IO9). In short: an operation is handed out exactly once for each
 // submit, whatever happens; until then it and its memory stay where they are, for the kernel may be writing there;
@@ -58,13 +59,13 @@ struct io_operation {
   std::uint32_t flags = 0;
   std::int64_t offset = -1;
   std::int32_t result = 0;
-  bool tried = false;      // by try_at_once, in vain: no need to try it again before its descriptor is ready
-  void* owner = nullptr;  // the caller's own
+  bool tried = false;     // try_at_once has returned -EAGAIN: no need to try again before its descriptor is ready
+  void* owner = nullptr;  // for the caller, not used by the backend
 
-  // The backend's, between submit and hand-out.
+  // For the backend, between submit and hand-out.
   std::uint32_t state = 0;
   io_operation* next = nullptr;
-  io_operation** link = nullptr;  // whatever points to this one
+  io_operation** link = nullptr;  // the pointer that points to this operation
 };
 
 class io_backend {
@@ -74,7 +75,7 @@ class io_backend {
 
   virtual ~io_backend() = default;  // no operation is under way
   [[nodiscard]] virtual io_mechanism mechanism() const noexcept = 0;
-  // Whether descriptors must be O_NONBLOCK; else they had better not be.
+  // Whether descriptors must be O_NONBLOCK; if not, operations are cheaper without it.
   [[nodiscard]] virtual bool wants_non_blocking() const noexcept = 0;
   virtual void submit(io_operation& op) noexcept = 0;
   virtual void cancel(io_operation& op) noexcept = 0;
@@ -86,14 +87,14 @@ class io_backend {
   [[nodiscard]] virtual std::size_t under_way() const noexcept = 0;
 };
 
-// Whether it is for a regular file: at an offset, or a sync. Such are always ready, and block all the same.
+// Whether it is for a regular file: at an offset, or a sync. Regular files are always ready, and block all the same.
 [[nodiscard]] bool is_of_file(const io_operation& op) noexcept;
-// The system call, now, on a descriptor that does not block: -EAGAIN if it would have to wait; begin with op.state 0.
-// Regular files: what needs no waiting, else -EOPNOTSUPP.
+// Makes the system call on a non-blocking descriptor: -EAGAIN if it would have to wait; op.state must be 0 at the first
+// attempt. Regular files: only what needs no waiting, else -EOPNOTSUPP.
 [[nodiscard]] std::int32_t try_at_once(io_operation& op) noexcept;
-// That of a regular file, however long it takes.
-[[nodiscard]] std::int32_t carry_out(const io_operation& op) noexcept;
-// What its descriptor must be ready for: POLLIN, POLLOUT.
+// Carries out an operation of a regular file. Blocks.
+[[nodiscard]] std::int32_t perform(const io_operation& op) noexcept;
+// The events that its descriptor must be ready for: POLLIN, POLLOUT.
 [[nodiscard]] std::uint32_t awaited(const io_operation& op) noexcept;
 
 // The mechanism that was asked for; automatic: RAMIE_IO_BACKEND in the environment (io_uring, epoll, poll) if it is

@@ -31,8 +31,9 @@ inline context make_context(void* top, std::size_t size, void (*entry)(arrival),
   static_assert(sizeof(arrival) == sizeof(boost::context::detail::transfer_t));
   const float_environment maker;
   (void)std::fesetenv(&floats.here);
-  // By way of a type that no compiler takes for a mistake.
-  const auto start = reinterpret_cast<void (*)(boost::context::detail::transfer_t)>(reinterpret_cast<void (*)()>(entry));
+  // By way of void (*)(), from which compilers allow a cast without a warning.
+  using start_function = void (*)(boost::context::detail::transfer_t);
+  const auto start = reinterpret_cast<start_function>(reinterpret_cast<void (*)()>(entry));
   const context made = boost::context::detail::make_fcontext(top, size, start);
   (void)std::fesetenv(&maker.here);
   return made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // A lock for critical sections of a few dozen instructions that never switch fibers. One RMW to
-// take, a plain store to give back: half the price of a mutex, which is why waitables use it. A
-// holder that is preempted costs its waiters their time slice, not a spin: they yield the thread.
+// take, a plain store to give back: half the price of a mutex, which is why waitables use it. While
+// a holder is preempted its waiters yield their time slices instead of spinning.
 #pragma once
 
 #include <ramie/platform/atomic.hpp>

@@ -13,13 +13,13 @@
 // A stack in the pool is *hot* (its pages are resident and its stack_block is intact) or *cold*
 // (never used, or trimmed with MADV_DONTNEED: only its slot number is remembered, outside the slot).
 // Taking from the pool prefers hot stacks, the last one given back first. Giving back never trims: the
-// system calls would be paid by fibers that end. Whoever has nothing better to do calls trim(), which
+// system calls would be paid by fibers that end. Workers with nothing else to do call trim(), which
 // leaves `hot_limit` stacks per class hot.
 //
 // System calls are shared where the kernel lets a process advise itself about many ranges at once
 // (process_madvise of PIDFD_SELF, 6.14): the guards of the slots that are carved next, the first pages of stacks that
 // are taken together, the trimming. So a slot may be guarded before it is wanted. Pages are touched ahead only for a
-// batch that somebody takes, and such a batch is at most an eighth of the stacks that are out already. Where it is
+// batch that is being taken, and such a batch is at most an eighth of the stacks that are out already. Where it is
 // refused, each range gets a call of its own, and pages are touched one by one.
 //
 // Guards are MADV_GUARD_INSTALL where the kernel has it (6.13), which a pool finds out by a guard that it looks at: no
@@ -27,9 +27,9 @@
 // mprotect, whose failure at the map limit is an exhausted pool, never an unguarded stack. Guards are installed under
 // the pool's mutex; stacks are touched for the first time outside, so that workers take their page faults side by side.
 //
-// A pool may have a supply: somebody else's allocator, whose stacks it hands out for the classes that the supply serves.
-// They are laid out in the same way, their lowest page counts as the guard (whether it is one is the supplier's affair),
-// and instead of being trimmed they go back to where they came from. The supply is never called with the pool's mutex held.
+// A pool may have a supply: a user's allocator, whose stacks it hands out for the classes that the supply serves. They
+// are laid out in the same way, their lowest page counts as the guard (whether it is one is up to the user), and
+// instead of being trimmed they go back to the allocator. The supply is never called with the pool's mutex held.
 //
 // All functions may be called from any thread.
 #pragma once
@@ -65,7 +65,7 @@ inline constexpr unsigned stack_class_count = 17;  // 16 KiB … 1 GiB
   return promise + in_place_reserve + page_size;
 }
 
-// What a stack from a supply must have: the promise, the page that counts as its guard, and a page for what is ours.
+// What a stack from a supply must have: the promise, the page that counts as its guard, and a page for the pool's data.
 [[nodiscard]] constexpr std::size_t least_supplied_bytes(std::uint8_t size_class) noexcept {
   return promised_bytes(size_class) + 2 * page_size;
 }
@@ -100,8 +100,8 @@ class stack_pool {
   using entry_function = void (*)(arrival);
 
   // Every stack taken from the pool for the first time starts in `entry`.
-  explicit stack_pool(entry_function entry, guard_kind guards = guard_kind::automatic, std::size_t hot_limit = usual_hot_limit,
-                      stack_supply* supply = nullptr) noexcept;
+  explicit stack_pool(entry_function entry, guard_kind guards = guard_kind::automatic,
+                      std::size_t hot_limit = usual_hot_limit, stack_supply* supply = nullptr) noexcept;
   ~stack_pool();
   stack_pool(const stack_pool&) = delete;
   stack_pool& operator=(const stack_pool&) = delete;
@@ -131,13 +131,13 @@ class stack_pool {
   };
   [[nodiscard]] census count() const noexcept;
 
-  // The largest class whose promise is left for a function that is called on `stack` where the stack pointer is `at`, or
-  // -1. One comparison, as the fields are laid out for it, finds both that there is too little and that `at` is not on
-  // this stack at all: the user has switched to a stack of his own, whose end we do not know.
+  // The largest class whose promise is left for a function that is called on `stack` where the stack pointer is `at`,
+  // or -1. One comparison, for which the fields are laid out, finds both that there is too little and that `at` is not
+  // on this stack at all: the user has switched to another stack, whose end is not known.
   [[nodiscard]] static int largest_call(const stack_block& stack, const void* at) noexcept {
     const auto left = static_cast<std::size_t>(static_cast<const char*>(at) - stack.call_floor);
     if (left - min_stack_size >= stack.call_span) return -1;
-    if (left < min_stack_size) __builtin_unreachable();  // as the compiler can't know
+    if (left < min_stack_size) __builtin_unreachable();  // excluded by the comparison, which the compiler can't see
     return static_cast<int>(std::bit_width(left / min_stack_size)) - 1;
   }
 
@@ -147,7 +147,7 @@ class stack_pool {
     region* in;
     std::uint32_t slot;
   };
-  struct shelf {
+  struct class_stacks {  // of one size class
     stack_block* hot = nullptr;
     std::size_t hot_count = 0;
     std::vector<std::unique_ptr<region>> regions;
@@ -155,8 +155,9 @@ class stack_pool {
   };
 
   // Up to `most` cold slots, each guarded, or none if not even one can be had. With the mutex held.
-  [[nodiscard]] std::uint32_t take_cold(shelf& from, std::uint8_t size_class, place* into, std::uint32_t most) noexcept;
-  [[nodiscard]] region* region_with_room(shelf& from, std::uint8_t size_class) noexcept;
+  [[nodiscard]] std::uint32_t take_cold(class_stacks& from, std::uint8_t size_class, place* into,
+                                        std::uint32_t most) noexcept;
+  [[nodiscard]] region* region_with_free_slots(class_stacks& from, std::uint8_t size_class) noexcept;
   [[nodiscard]] bool install_guards(region& in) noexcept;
   void trim_slots(const place* slots, std::uint32_t count) noexcept;
   [[nodiscard]] std::uint32_t advise_at_once(const iovec* them, std::uint32_t count, int advice) noexcept;
@@ -166,9 +167,9 @@ class stack_pool {
     return supply_ != nullptr && supply_->serves(size_class);
   }
   [[nodiscard]] stack_block* take_supplied(std::uint8_t size_class) noexcept;
-  [[nodiscard]] stack_block* pop_hot(shelf& from) noexcept;
-  void trim_carved(shelf& from, std::size_t& most) noexcept;
-  void trim_supplied(shelf& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept;
+  [[nodiscard]] stack_block* pop_hot(class_stacks& from) noexcept;
+  void trim_carved(class_stacks& from, std::size_t& most) noexcept;
+  void trim_supplied(class_stacks& from, std::size_t& most, std::unique_lock<mutex>& hold) noexcept;
   void destroy(stack_block* stack) noexcept;
 
   const entry_function entry_;
@@ -177,7 +178,7 @@ class stack_pool {
   const float_environment floats_{};  // of fresh stacks
   mutable mutex mutex_;
   bool guard_by_madvise_;
-  shelf shelves_[stack_class_count];
+  class_stacks by_class_[stack_class_count];
   atomic<bool> trim_wanted_{false};
   atomic<bool> at_once_{true};  // until the kernel says that there is no such call
   std::size_t slots_ = 0;

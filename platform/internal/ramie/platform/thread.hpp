@@ -12,7 +12,7 @@ using explore::condition_variable;
 using explore::mutex;
 using explore::thread;
 using explore::yield_thread;
-inline constexpr bool spinning_helps = false;  // nobody else runs meanwhile
+inline constexpr bool spinning_helps = false;  // no other thread runs meanwhile
 }  // namespace ramie::platform
 
 #else
@@ -41,7 +41,7 @@ namespace ramie::platform {
 // A thread that calls run(of). Throws std::system_error, std::bad_alloc.
 [[nodiscard]] thread start_thread(void (*run)(void*), void* of);
 
-// The calling thread's timed waits end when they should, not up to 50 µs later, as Linux would like best.
+// The calling thread's timed waits end on time, not up to 50 µs later, which is Linux's default.
 void wake_on_time() noexcept;
 
 // The same for a member function: start_thread<&monitor::run>(*this).

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// How an OS thread sleeps until it is told to go on. The contract, on which one typed test suite runs
-// for every mechanism:
+// How an OS thread sleeps until another thread wakes it. The contract; one typed test suite runs for every mechanism:
 //
 //   park()         Returns at once and consumes the token if one is there; else sleeps until unpark.
 //   park_until(t)  The same, but gives up at t; returns whether it consumed a token.

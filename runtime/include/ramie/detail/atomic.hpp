@@ -6,7 +6,7 @@
 
 #include <explore/model_atomic.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 template <class T>
 using atomic = explore::model_atomic<T>;
 }
@@ -15,7 +15,7 @@ using atomic = explore::model_atomic<T>;
 
 #include <atomic>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 template <class T>
 using atomic = std::atomic<T>;
 }

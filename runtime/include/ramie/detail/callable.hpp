@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // For a static_assert in a branch that must not be instantiated.
 template <class...>
@@ -24,4 +24,13 @@ struct call_gives<F, Args...> {
 template <class F, class... Args>
 using call_gives_t = typename call_gives<F, Args...>::type;
 
-}  // namespace ramie::detail
+// What is kept, or passed on, of a call that gives R: an rvalue reference may lead into the callable, which may be gone
+// by then, so what it leads to is moved.
+template <class R>
+using kept_result = std::conditional_t<std::is_rvalue_reference_v<R>, std::remove_cvref_t<R>, R>;
+template <class R>
+inline constexpr bool can_be_kept = !std::is_rvalue_reference_v<R> || std::is_constructible_v<kept_result<R>, R>;
+template <class F, class... Args>
+using call_keeps_t = kept_result<call_gives_t<F, Args...>>;
+
+}  // namespace ramie::runtime_internal

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class open_descriptor;
 
@@ -30,4 +30,4 @@ class descriptor_ref {
   open_descriptor* it_ = nullptr;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -7,7 +7,7 @@
 
 #include <ramie/detail/atomic.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class cancel_scope;
 class fiber;
@@ -36,4 +36,4 @@ struct fiber_ops {
   void (*retire)(fiber_record& self, cancel_scope& home, const cancel_scope* joiner) noexcept;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

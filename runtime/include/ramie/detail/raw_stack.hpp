@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 struct raw_stack {
   void* top;
@@ -16,4 +16,4 @@ struct raw_stack {
 [[nodiscard]] raw_stack take_raw_stack(std::uint8_t size_class);   // throws std::bad_alloc
 void give_raw_stack(void* top) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

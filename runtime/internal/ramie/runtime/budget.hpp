@@ -4,48 +4,48 @@
 #pragma once
 
 #include <ramie/cancel.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Lets others go first, if there are any, with a full budget. Only as a fiber of that worker. Returns the worker it
 // comes back on, whose budget is not used up. Not a cancellation point.
-[[nodiscard]] worker_desk& step_aside(worker_desk& desk) noexcept;
+[[nodiscard]] worker_local& yield_at_budget_end(worker_local& local) noexcept;
 
 // Of a budget that is not used up.
-inline void spend_one(const whereabouts& at) noexcept {
-  at.desk->budget.add(-1u);
+inline void spend_one(const call_context& at) noexcept {
+  at.local->budget.add(-1u);
 }
 // In a loop that waits for what a queued fiber, or another thread, is about to end: a turn for both. Not for the
 // scheduler's own code alone: there it is one for other threads. May come back on another worker.
-void let_others_pass() noexcept;
+void spin_yield() noexcept;
 
-// An operation that may not switch has been carried out.
-inline void spend_budget(const whereabouts& at) noexcept {
-  if (at.self != nullptr && at.desk->budget.get() != 0) spend_one(at);
+// An operation that may not switch has been performed.
+inline void spend_budget(const call_context& at) noexcept {
+  if (at.self != nullptr && at.local->budget.get() != 0) spend_one(at);
 }
 
 // Whether a fiber has nothing to look at before it goes on: no cancellation since it last looked, and budget left.
-[[nodiscard]] inline bool quiet(const whereabouts& at) noexcept {
-  return at.desk->cancel_epoch->load(std::memory_order_acquire) == face_of(*at.self).seen_epoch.get() &&
-         at.desk->budget.get() != 0;
+[[nodiscard]] inline bool quiet(const call_context& at) noexcept {
+  return at.local->cancel_epoch->load(std::memory_order_acquire) == head_of(*at.self).seen_epoch.get() &&
+         at.local->budget.get() != 0;
 }
 
 // An operation that may switch: a turn for others when the budget is used up. `at` is brought up to date. Nothing on a
 // plain thread.
-[[gnu::always_inline]] inline void keep_to_budget(whereabouts& at) noexcept {
+[[gnu::always_inline]] inline void keep_to_budget(call_context& at) noexcept {
   if (at.self == nullptr) return;
-  if (at.desk->budget.get() == 0) [[unlikely]]
-    at.desk = &step_aside(*at.desk);
+  if (at.local->budget.get() == 0) [[unlikely]]
+    at.local = &yield_at_budget_end(*at.local);
   spend_one(at);
 }
 
 // The beginning of an operation that may wait: the same, and a cancellation point. Throws `cancelled`.
-[[gnu::always_inline]] inline void begin_operation(whereabouts& at) {
+[[gnu::always_inline]] inline void begin_operation(call_context& at) {
   if (at.self == nullptr) return;
-  if (at.desk->cancel_epoch->load(std::memory_order_acquire) != face_of(*at.self).seen_epoch.get()) [[unlikely]]
+  if (at.local->cancel_epoch->load(std::memory_order_acquire) != head_of(*at.self).seen_epoch.get()) [[unlikely]]
     check_cancelled();
   keep_to_budget(at);
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -11,14 +11,22 @@
 // its owner were in flight when it was opened, and is delivered only while there are not more. A scope opened inside
 // the destructor cancels what is inside it; one from before waits, as behind a shield, until the unwinding has ended.
 // For scopes of other fibers, which are around all of its own code, that number is 0.
-// A scope opened in such a destructor is therefore a barrier like a shield, for the children of a nursery as for its owner:
-// else a cancellation from before would end the children, and an owner that waits for one of them would wait for ever.
+// A scope opened in such a destructor is therefore a barrier like a shield, for the children of a nursery as for its
+// owner: else a cancellation from before would end the children, and an owner that waits for one of them would wait for
+// ever.
 //
 // A scope is known by its address to those who are inside it. Exceptions outlive it: they bear the number that it gets
 // when it is cancelled, and that no other cancellation in the process ever has.
 //
+// One fiber alone (task::cancel). Between a fiber's own scopes and its home there may be one more scope, its *own
+// scope*, made by whoever cancels that fiber. It is on no chain of parents: whoever walks up from the fiber, or from a
+// scope that the fiber has opened, comes by it where the walk leaves the fiber (seen_above), and a sweep from it visits
+// the fiber and the scopes of its home that the fiber has opened. The fiber's owner (the nursery) makes it, and sees to
+// it that the fiber's frame is there while it is used: it is pinned before the fiber can have ended, and the fiber's
+// end waits for the pins (leave_fiber).
+//
 // Nobody is marked while it runs. A cancellation bumps the runtime's epoch; a fiber compares the epoch
-// it last looked at (at cancellation points, at its start, and when its park is committed) and walks
+// of its last check (at cancellation points, at its start, and when its park is committed) and walks
 // its chain only when it differs.
 //
 // Only fibers that have parked need to be found: a fiber links itself into the scope it was spawned into
@@ -33,7 +41,7 @@
 //
 // Either the sweep finds the fiber parked, or the parker sees the new epoch.
 //
-// Locks: a sweep holds the runtime's cancel mutex, then one scope's lock at a time. Child scopes found
+// Locks: a sweep holds the lock of sweeps (cancel/domain.hpp), then one scope's lock at a time. Child scopes found
 // on the way are pinned under the parent's lock and a dying scope waits for its pins. A std::stop_source that a
 // scope carries is asked to stop after the sweep, without any lock: its callbacks are the user's.
 #pragma once
@@ -49,16 +57,16 @@
 #include <ramie/cancel.hpp>
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/spin_lock.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class scheduler;
 
 // A failure on its way out of the nursery that it has cancelled: shared by the `cancelled` that was thrown at the owner
-// and by the nursery, until that ends. From then on it is entrusted to the exception and its copies, and reported when
-// the last of them is gone and nobody has received it. So it does not matter which exception unwinds the owner, nor
-// whether one is kept for later (decision 16).
+// and by the nursery, until that ends. From then on it belongs to the exception and its copies, and is reported
+// when the last of them is gone and nobody has received it. So it does not matter which exception unwinds the owner,
+// nor whether one is kept for later (decision 16).
 class carried_failure {
  public:
   explicit carried_failure(std::exception_ptr what) noexcept : what_(std::move(what)) {}
@@ -70,15 +78,15 @@ class carried_failure {
   void receive() noexcept { received_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool received() const noexcept { return received_.load(std::memory_order_relaxed); }
   // The nursery, once, before it lets go of it. `who` as from describe().
-  void entrust(std::string who) noexcept {
+  void report_if_dropped(std::string who) noexcept {
     who_ = std::move(who);
-    entrusted_ = true;
+    report_if_dropped_ = true;
   }
 
  private:
   const std::exception_ptr what_;
   std::string who_;
-  bool entrusted_ = false;
+  bool report_if_dropped_ = false;
   platform::atomic<bool> received_{false};
 };
 
@@ -102,7 +110,7 @@ class scope_list {
 
 class cancel_scope : private scope_link {
  public:
-  enum class role : std::uint8_t { ordinary, shield };
+  enum class role : std::uint8_t { ordinary, shield, own };
 
   // A scope of the calling fiber, innermost until it is destroyed. Scopes of one fiber nest. Throws
   // usage_error on a plain thread, except for a shield, which has nothing to shield there.
@@ -113,30 +121,35 @@ class cancel_scope : private scope_link {
   // again. open: `at` is a fiber's.
   struct unopened {};
   explicit cancel_scope(unopened) noexcept {}
-  void open(const whereabouts& at, source_location site) noexcept {
+  void open(const call_context& at, source_location site) noexcept {
     cancel_scope*& innermost = at.innermost();
-    scheduler_ = at.desk->runs_in;
+    scheduler_ = at.local->runs_in;
     parent_ = innermost;
-    owner_ = at.self;
+    owner_.set(at.self);
     depth_ = parent_->depth_ + 1;
-    in_flight_ = static_cast<std::uint32_t>(*at.desk->in_flight);
+    in_flight_ = static_cast<std::uint32_t>(*at.local->in_flight.get());
     site_ = site;
     innermost = this;
   }
+  // The own scope of `f`, which can't end before this is pinned. From here on a cancellation of it reaches `f`.
+  struct of_fiber {};
+  cancel_scope(of_fiber, fiber& f) noexcept;
+  // The fiber has ended, and nobody pins it again: waits for those who do. As the scheduler; idempotent.
+  void leave_fiber() noexcept;
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
   // asked until it is opened again.
   void close() noexcept;
   // The same for an owner who knows that the scope is its innermost and was not cancelled, if there is nothing to undo.
   [[nodiscard]] bool untouched() const noexcept { return holds_.load(std::memory_order_acquire) == 0; }
   // The owner, when nobody is inside any more: a look at its scopes, which many have had, is easily undone.
-  void forget_look() noexcept;
-  void close_untouched(fiber_face& owner) noexcept {
+  void forget_clean_mark() noexcept;
+  void close_untouched(fiber_head& owner) noexcept {
     owner.scope = parent_;
-    owner_ = nullptr;
+    owner_.set(nullptr);
   }
   // The owner, while inner scopes are still open: nothing in it can be cancelled by it any more.
   void end_early() noexcept;
-  [[nodiscard]] bool is_open() const noexcept { return owner_ != nullptr; }
+  [[nodiscard]] bool is_open() const noexcept { return owner_.get() != nullptr; }
   ~cancel_scope() { close(); }
   cancel_scope(const cancel_scope&) = delete;
   cancel_scope& operator=(const cancel_scope&) = delete;
@@ -174,11 +187,13 @@ class cancel_scope : private scope_link {
 
   // Whether `c` was thrown because this scope was cancelled. Open, or not yet opened again.
   [[nodiscard]] bool owns(const cancelled& c) const noexcept { return cancel_requested() && c.number() == number_; }
-  // The same for this scope and those around it, below the nearest barrier.
-  [[nodiscard]] bool explains(const cancelled& c) const noexcept;
+  // Whether `c` is the cancellation of a scope that `f` is in, below the nearest barrier.
+  [[nodiscard]] static bool explains(const fiber& f, const cancelled& c) noexcept;
 
-  // The outermost cancelled scope that `from` can see, or null. `epoch` was read before the call.
-  [[nodiscard]] static cancel_scope* effective(cancel_scope* from, std::uint64_t epoch) noexcept;
+  // The outermost cancelled scope that `f` can see, or null. `epoch` was read before the call.
+  [[nodiscard]] static cancel_scope* effective(const fiber& f, std::uint64_t epoch) noexcept {
+    return effective(first_seen(f), epoch);
+  }
   // The one of which `f`, the caller, is to be told now: the outermost that was opened with no fewer exceptions in
   // flight than there are. From its innermost scope up to, not including, `limit`.
   [[nodiscard]] static cancel_scope* deliverable(const fiber& f, const cancel_scope* limit = nullptr) noexcept;
@@ -191,8 +206,10 @@ class cancel_scope : private scope_link {
   void link_fiber(fiber& f) noexcept;
   void unlink_fiber(fiber& f) noexcept;
 
-  // The `cancelled` that ended a fiber whose home is this scope: by the outermost cancelled scope it can see.
-  [[nodiscard]] cancelled ending() const noexcept;
+  // The `cancelled` that ended a fiber whose home is this scope, which is no shield and may be closed by now: by the
+  // outermost cancelled scope it could see. `own`: the fiber's own scope, or null. `opener`: who opened this one and
+  // has not ended, or null: the scope above all fibers.
+  [[nodiscard]] cancelled ending(const cancel_scope* own, const fiber* opener) const noexcept;
 
   // The owner: the failure it was told of, if any; once.
   [[nodiscard]] std::shared_ptr<carried_failure> take_carried() noexcept { return std::move(carried_); }
@@ -203,17 +220,23 @@ class cancel_scope : private scope_link {
  private:
   friend class scope_list;
   // Whether what is inside can't see what is above. A shield is not inside of itself.
-  [[nodiscard]] bool is_barrier() const noexcept { return role_ == role::shield || opened_while_unwinding(); }
-  [[nodiscard]] bool opened_while_unwinding() const noexcept {
-    if (in_flight_ == 0) return false;
-    return parent_->owner_ != owner_ || in_flight_ > parent_->in_flight_;
+  [[nodiscard]] bool is_barrier() const noexcept {
+    return role_ == role::shield || opened_while_unwinding(owner_.get());
   }
-  // The scopes that a fiber can see whose innermost one is `s`: seen(s), then seen_above() of each, until null.
+  // `owner`: the scope's, also when it is closed and has forgotten that.
+  [[nodiscard]] bool opened_while_unwinding(const fiber* owner) const noexcept {
+    if (in_flight_ == 0) return false;
+    return parent_->owner_.get() != owner || in_flight_ > parent_->in_flight_;
+  }
+  // The scopes that a fiber can see: first_seen(f), then seen_above() of each, until null.
+  [[nodiscard]] static cancel_scope* first_seen(const fiber& f) noexcept;
   template <class Scope>
   [[nodiscard]] static Scope* seen(Scope* s) noexcept {
     return s != nullptr && s->role_ != role::shield ? s : nullptr;
   }
-  [[nodiscard]] cancel_scope* seen_above() const noexcept { return opened_while_unwinding() ? nullptr : seen(parent_); }
+  [[nodiscard]] cancel_scope* seen_above() const noexcept { return seen_above(owner_.get()); }
+  [[nodiscard]] cancel_scope* seen_above(const fiber* owner) const noexcept;
+  [[nodiscard]] static cancel_scope* effective(cancel_scope* first, std::uint64_t epoch) noexcept;
   [[nodiscard]] bool cancels() const noexcept { return cancel_requested() && !over_.load(std::memory_order_relaxed); }
   void link_into_parents() noexcept;
   [[nodiscard]] bool has(std::uint32_t mark) const noexcept {
@@ -224,11 +247,13 @@ class cancel_scope : private scope_link {
   bool cancel_once(std::shared_ptr<const cancel_reason> shared, std::exception_ptr cause,
                    cancel_scope*& to_stop) noexcept;
   void sweep(cancel_scope*& to_stop) noexcept;
+  void sweep_one(cancel_scope*& more) noexcept;
   static void stop_all(cancel_scope* first) noexcept;
 
   scheduler* scheduler_ = nullptr;
   cancel_scope* parent_ = nullptr;
-  fiber* owner_ = nullptr;
+  // Null once it is closed. Whoever asks why a task ended reads it, perhaps while the owner closes the scope.
+  platform::owned<fiber*> owner_{nullptr};
   role role_ = role::ordinary;
   platform::atomic<bool> requested_{false};
   platform::atomic<bool> over_{false};  // end_early
@@ -237,14 +262,14 @@ class cancel_scope : private scope_link {
   std::uint32_t in_flight_ = 0;  // exceptions of the owner, when it was opened
   // What is to be undone or waited for when it is closed, in one word: who is looking at it, and the two marks.
   static constexpr std::uint32_t linked = 1u << 31;  // in the parent's list
-  static constexpr std::uint32_t looked = 1u << 30;  // clean_at_ has been set
-  static constexpr std::uint32_t pins = looked - 1;
+  static constexpr std::uint32_t marked_clean = 1u << 30;  // clean_at_ has been set
+  static constexpr std::uint32_t pins = marked_clean - 1;
   platform::atomic<std::uint32_t> holds_{0};
   platform::spin_lock lock_;
   platform::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
   cancel_scope* sweep_next_ = nullptr;                           // worklist of the one sweep at a time
   cancel_scope* link_below_ = nullptr;                           // worklist of the one linker at a time
-  std::stop_source* stop_ = nullptr;                             // under the cancel mutex
+  std::stop_source* stop_ = nullptr;                             // under the lock of sweeps
   std::stop_source* stop_taken_ = nullptr;                       // by the sweep that pins us, and its worklist
   cancel_scope* stop_next_ = nullptr;
   scope_list fibers_;
@@ -256,8 +281,8 @@ class cancel_scope : private scope_link {
   source_location site_;
 };
 
-// In a catch block: what the exception counts as when it leaves a fiber whose innermost scope is `of`. Null: the fiber
-// was cancelled, that is all. A `cancelled` of any other scope is a failure: the one behind it, or itself.
-[[nodiscard]] std::exception_ptr current_failure(const cancel_scope& of) noexcept;
+// In a catch block: what the exception counts as when it leaves `f`. Null: the fiber was cancelled, that is all. A
+// `cancelled` of a scope that it is not in is a failure: the one behind it, or itself.
+[[nodiscard]] std::exception_ptr current_failure(const fiber& f) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every number the scheduler's behaviour depends on, in one place, with the seeds' values.
+// Every number the scheduler's behaviour depends on, in one place.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 using namespace std::chrono_literals;
 
@@ -29,19 +29,18 @@ inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
 // Injection queue: how many entries one visit takes, and where back-pressure starts.
 inline constexpr std::uint32_t min_global_batch = 4;
-inline constexpr std::uint32_t default_global_batch = 32;
 inline constexpr std::uint32_t max_global_batch = 64;
 
 // Cooperation.
 inline constexpr std::uint32_t budget_per_tick = 128;
-inline constexpr std::uint32_t max_lifo_polls = 3;    // in a row, while others wait (the seeds': a tick)
+inline constexpr std::uint32_t max_lifo_polls = 3;    // in a row, while others wait (decision 8)
 inline constexpr std::uint32_t max_fresh_polls = 32;  // in a row, of fibers that start before older ones
-inline constexpr std::chrono::nanoseconds longest_join_patience = 64ms;  // see join.hpp
+inline constexpr std::chrono::nanoseconds max_join_backoff = 64ms;  // see join.hpp
 
 // Time.
 inline constexpr std::chrono::nanoseconds exact_below = 4ms;           // nearer deadlines are kept to the nanosecond
-inline constexpr std::chrono::nanoseconds keeper_patience = 10ms;      // with workers that should look at the time
-inline constexpr std::chrono::nanoseconds time_look_interval = 250us;  // of workers that run fibers
+inline constexpr std::chrono::nanoseconds keeper_grace = 10ms;         // for the workers, which should fire them first
+inline constexpr std::chrono::nanoseconds timer_check_interval = 250us;  // of workers that run fibers
 
 // Adaptive visits to the injection queue.
 inline constexpr std::chrono::nanoseconds target_global_latency = 1ms;
@@ -50,31 +49,31 @@ inline constexpr double ewma_alpha = 0.1;
 inline constexpr std::uint32_t min_global_interval = 8;
 inline constexpr std::uint32_t max_global_interval = 255;
 
-// Thieves that bring home crumbs: fibers that take less time than moving them to another processor does. After enough
+// Thefts that do not pay: the stolen fibers ran for less time than moving them to another processor takes. After enough
 // of them to be sure a worker naps before it searches again: twice as long each time.
 #if defined(RAMIE_MODEL)
-inline constexpr std::uint32_t telling_loot = ~0u;  // never
+inline constexpr std::uint32_t stolen_before_judging = ~0u;  // never
 #else
-inline constexpr std::uint32_t telling_loot = 4;
+inline constexpr std::uint32_t stolen_before_judging = 4;
 #endif
-inline constexpr std::chrono::nanoseconds crumb = 1us;
+inline constexpr std::chrono::nanoseconds worthwhile_theft = 1us;
 inline constexpr std::chrono::nanoseconds shortest_nap = 64us;
 inline constexpr std::chrono::nanoseconds longest_nap = 1ms;
 
-// A machine without a processor for each worker: when a worker counts as crowded, and how long it leaves the work to the
-// others. Figures of a 250 Hz kernel, which lets a thread wait for 4 ms.
+// A machine without a processor for each worker: when a worker counts as crowded, and how long it leaves the work to
+// the others. Figures of a 250 Hz kernel, which lets a thread wait for 4 ms.
 inline constexpr std::chrono::nanoseconds crowding_window = 4ms;           // of running
 inline constexpr std::chrono::nanoseconds longest_crowding_window = 50ms;  // who needs longer for that has little to do
 inline constexpr std::chrono::nanoseconds usual_wait = 100us;              // for a processor, each time
 inline constexpr int crowding_share = 8;                                   // an eighth, lost
-inline constexpr std::uint32_t turns_per_crowding_look = 8;
+inline constexpr std::uint32_t turns_per_crowding_measurement = 8;
 inline constexpr unsigned windows_before_recall = 8;  // of the last one
-inline constexpr std::chrono::nanoseconds shortest_leave = 100ms;
-inline constexpr std::chrono::nanoseconds longest_leave = 1s;
-inline constexpr std::chrono::nanoseconds soon_after_leave = 250ms;
-inline constexpr std::chrono::nanoseconds time_between_leaves = 10ms;
-inline constexpr std::chrono::nanoseconds leave_look_interval = 4ms;
-inline constexpr unsigned quiet_looks_before_return = 4;
+inline constexpr std::chrono::nanoseconds shortest_suspension = 100ms;
+inline constexpr std::chrono::nanoseconds longest_suspension = 1s;
+inline constexpr std::chrono::nanoseconds soon_after_suspension = 250ms;
+inline constexpr std::chrono::nanoseconds time_between_suspensions = 10ms;
+inline constexpr std::chrono::nanoseconds suspension_check_interval = 4ms;
+inline constexpr unsigned quiet_checks_before_return = 4;
 
 // Workers. The pool may grow to twice the configured number while workers are stalled.
 inline constexpr unsigned max_configured_workers = 512;
@@ -84,16 +83,14 @@ inline constexpr std::chrono::nanoseconds io_help_interval = 1ms;   // while it 
 inline constexpr std::chrono::nanoseconds monitor_interval = 4us;    // so many steps
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 1;
 #else
-inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // the seeds' park timeout
+inline constexpr std::chrono::nanoseconds monitor_interval = 10ms;  // how long a stalled worker may go unnoticed
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 10;
 #endif
-inline constexpr unsigned looks_before_stall_report = 10;          // 100 ms: less is no blocking call worth a word
+inline constexpr unsigned samples_before_stall_report = 10;        // 100 ms: less is no blocking call worth a word
 inline constexpr unsigned sustained_negative_pressure = 500;       // monitor ticks
-inline constexpr std::chrono::nanoseconds chaos_patience = 300us;  // with workers that do not take a fiber over
+inline constexpr std::chrono::nanoseconds handover_timeout = 300us;  // for another worker to take a fiber over
 
 // Memory.
-inline constexpr std::size_t default_stack_size = 64 * 1024;
-inline constexpr std::size_t default_root_stack_size = 8 * 1024 * 1024;
 inline constexpr std::size_t frame_bytes = 128;
 inline constexpr std::size_t frames_per_slab = 512;
 inline constexpr std::uint32_t frame_batch = 128;
@@ -101,4 +98,4 @@ inline constexpr std::uint32_t stack_cache_limit = 32;
 inline constexpr std::uint32_t stack_batch = 16;
 inline constexpr std::size_t stack_trim_batch = 64;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

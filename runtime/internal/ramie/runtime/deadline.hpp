@@ -12,7 +12,7 @@
 #include <ramie/runtime/timer_heap.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class cancel_scope;
 
@@ -22,7 +22,7 @@ struct deadline_entry : timer_node {
 
   place at = place::nowhere;
   bool of_scope = false;               // a scope_deadline, else a wake_up
-  platform::atomic<bool> rang{false};  // a wake_up: the time has come, and the timekeeper is done with the entry
+  platform::atomic<bool> fired{false};  // a wake_up: the time has come, and the timekeeper is done with the entry
   std::uint16_t shard = in_none;       // the owner's: where it was added
 
   static constexpr std::uint16_t in_none = 0xffff;
@@ -33,9 +33,9 @@ struct alignas(64) wake_up : deadline_entry {
   explicit wake_up(std::chrono::steady_clock::time_point at_time) noexcept { when = at_time; }
   waker who;  // of the wait
   // It will be needed soon, with what is around it on its stack: four lines before and behind, measured.
-  void expect() const noexcept {
+  void prefetch() const noexcept {
     for (int line = -4; line <= 4; ++line) __builtin_prefetch(reinterpret_cast<const char*>(this) + line * 64, 1);
-    who.expect();
+    who.prefetch();
   }
 };
 static_assert(sizeof(wake_up) == 64);
@@ -57,4 +57,4 @@ struct scope_deadline : deadline_entry {
 void add_deadline(scope_deadline& entry);
 void remove_deadline(scope_deadline& entry) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -10,25 +10,22 @@
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class gate final : public waitable {
  public:
   // A cancellation point unless told otherwise.
-  void wait(const wait_reason& why, cancellable may_cancel = cancellable::yes) {
+  void wait(const wait_reason& why, cancellable may_cancel = cancellable::throws) {
     waiter node;
     (void)fiber_wait(*this, node, why, may_cancel);
   }
 
   // Any thread, once or more. Everybody who waits goes on.
   void open() noexcept {
-    waiter* ready = nullptr;
-    {
-      std::lock_guard hold(lock_);
-      open_ = true;
-      waiters_.claim_if([](const waiter&) { return true; }, ready);
-    }
-    complete_all(ready);
+    wake_batch wakes;
+    std::lock_guard hold(lock_);
+    open_ = true;
+    waiters_.claim_all(wakes);
   }
 
   bool try_complete(waiter&) override { return is_open(); }
@@ -54,4 +51,4 @@ class gate final : public waitable {
   wait_list waiters_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

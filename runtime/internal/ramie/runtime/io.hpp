@@ -2,10 +2,11 @@
 // An open descriptor, and the one way fibers and threads wait for what they do with it.
 //
 // Invariants
-//   H1  The descriptor is closed exactly once, when it has been asked for and nobody uses it any more: no operation ever
-//       reaches another file that got the same number.
-//   H2  close() ends the operations under way with -EBADF, and those that come later are refused with it. It waits for
-//       nobody; the last one to let go closes.
+//   H1  The descriptor is closed exactly once, when it has been asked for and nobody uses it any more: no operation
+//       ever reaches another file that got the same number. For the same reason it is released only while nobody uses
+//       it.
+//   H2  close() ends the operations that the backend has with -EBADF, and those that come later are refused with it. It
+//       waits for nobody; the last one to let go closes. A system call under way on another thread finishes first.
 //   H3  An operation and the memory it names belong to the kernel until its completion has arrived. Cancellation, a
 //       deadline and close() ask for its end; perform() returns or throws only after that.
 //   H4  What was transferred counts: an operation that has succeeded is never turned into a cancellation, a timeout or
@@ -18,12 +19,13 @@
 #include <cstdint>
 #include <system_error>
 
+#include <ramie/deadline.hpp>
 #include <ramie/detail/descriptor_ref.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class worker;
 
@@ -58,6 +60,12 @@ class open_descriptor {
   // A cancellation point on every call: throws `cancelled`, with nothing transferred, and nothing else.
   [[nodiscard]] std::int32_t perform(platform::io_operation& op, const wait_reason& why, time_point until = never);
 
+  // Waits until one of `events` (POLLIN, POLLOUT) holds of a descriptor that belongs to somebody else, or POLLERR,
+  // POLLHUP do: returns those that hold, or -errno as perform() does. The descriptor is not closed, and its flags stay
+  // as they are. A cancellation point on every call.
+  [[nodiscard]] static std::int32_t wait_ready(int fd, std::uint32_t events, const wait_reason& why,
+                                               time_point until = never);
+
   // f(fd) for a system call that does not wait; returns what it returns, or -EBADF if the descriptor is closed. It is
   // not closed while f runs.
   template <class F>
@@ -68,8 +76,12 @@ class open_descriptor {
     return result;
   }
 
-  // Any fiber or thread, once or more. Not a cancellation point.
+  // Any fiber or thread; idempotent. Not a cancellation point.
   void close() noexcept;
+  // Gives the descriptor to the caller, who closes it, without the O_NONBLOCK that was set here; from here on this
+  // object is as closed (H2). -EBADF: it was closed before. -EBUSY: somebody uses it, and nothing has changed. Not a
+  // cancellation point.
+  [[nodiscard]] int release() noexcept;
   [[nodiscard]] bool is_open() const noexcept;
   [[nodiscard]] bool in_use() const noexcept;
   // For messages and tests; it may be closed at any moment.
@@ -78,7 +90,7 @@ class open_descriptor {
  private:
   friend class descriptor_ref;
 
-  explicit open_descriptor(int fd) noexcept : fd_(fd) {}
+  explicit open_descriptor(int fd, bool owned = true) noexcept : fd_(fd), owned_(owned) {}
   ~open_descriptor();
   open_descriptor(const open_descriptor&) = delete;
   open_descriptor& operator=(const open_descriptor&) = delete;
@@ -100,13 +112,23 @@ class open_descriptor {
   void make_non_blocking() noexcept;
 
   const int fd_;
+  const bool owned_;  // false: of wait_ready(); nobody calls close() then
   platform::atomic<std::uint32_t> references_{1};
   mutable platform::spin_lock lock_;
   bool closing_ = false;
-  bool non_blocking_ = false;      // since we asked for it
+  bool non_blocking_ = false;      // O_NONBLOCK is set
+  bool set_non_blocking_ = false;  // and it was not before
   std::uint32_t plain_uses_ = 0;   // with_fd
   io_use* uses_ = nullptr;
 };
+
+// open_descriptor::perform, also for an object that has no descriptor: -EBADF then, and a cancellation point all the
+// same.
+[[nodiscard]] std::int32_t perform(const descriptor_ref& fd, platform::io_operation& op, const wait_reason& why,
+                                   deadline until);
+
+// What an operation `ready` on a descriptor of somebody else says: the events that hold, or -errno.
+[[nodiscard]] std::int32_t events_or_error(std::int32_t result, std::uint32_t wanted) noexcept;
 
 // Both manners of saying that something failed. `result` is a count or -errno.
 [[noreturn]] void throw_io_error(std::int32_t result, const char* what);
@@ -124,4 +146,4 @@ class open_descriptor {
   return 0;
 }
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

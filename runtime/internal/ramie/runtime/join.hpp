@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Joining runs work: a join takes unstarted descendants from the young end of its worker's ring and calls
-// them in place, on the joiner's own stack.
+// Joining runs work: a join takes unstarted descendants from the young end of its worker's ring (from the injection
+// queue, if the ring is empty) and calls them in place, on the joiner's own stack.
 //
 // Sound under these conditions, all of them (J1–J4 are the caller's, J5–J7 are checked for each entry):
 //
@@ -17,7 +17,8 @@
 //   J6  It is a descendant of the scope: whatever it waits for, the joiner has nothing to do before it ends.
 //   J7  The stack has at least as many bytes left as the child was promised.
 //
-// It pops and never peeks; an entry that does not fit is handed back to the caller, who parks and lets it run.
+// At the young end it pops and never peeks; an entry that does not fit is handed back to the caller, who parks and lets
+// it run.
 //
 // Tenancy. While a child runs in place the joiner stays RUNNING: it is inside a call. It has no waiter published,
 // so nobody can claim it, and cancellation only moves the epoch. The stack belongs to the top tenant: if it
@@ -26,20 +27,20 @@
 // are put aside for the call, else a child started while the joiner unwinds would believe it unwinds too.
 //
 // Fairness. A join that finds nothing to do takes one from the budget of operations that do not wait (budget.hpp).
-// Every start consumes a poll. At the end of a tick the join does the tick's maintenance, and gives way to what the
+// Every start consumes a poll. At the end of a tick the join does the tick's maintenance, and yields to what the
 // injection queue has, to the newest woken fiber, or to a started fiber that is the oldest in the ring. An unstarted
 // one there may be a stranger that has waited since before, or another branch of the same fork-join; to start those
-// oldest first would take the tree breadth first, with a stack for every branch. So joins give way to them too, but
+// oldest first would take the tree breadth first, with a stack for every branch. So joins yield to them too, but
 // after 1 ms, 2 ms, 4 ms … of a worker's time: the joiner goes to the end of the ring, so each time all that is older
 // than it has its turn.
 #pragma once
 
 #include <ramie/runtime/cancel_scope.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 #include <ramie/runtime/live_count.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // A scope that counts the fibers spawned into it.
 struct counted_scope : cancel_scope {
@@ -50,7 +51,7 @@ struct counted_scope : cancel_scope {
 // While fibers of `of` live: calls descendants in place, until none is at hand or one was taken that does not fit:
 // the caller must wait with that (join_wait) or give it back.
 struct in_place_result {
-  worker_desk* desk;  // of the moment, if no fiber lives any more; else null
+  worker_local* local;  // of the moment, if no fiber lives any more; else null
   fiber* unfit;       // or null
 };
 [[nodiscard]] in_place_result run_descendants(counted_scope& of) noexcept;
@@ -61,4 +62,4 @@ void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);
 // A RUNNABLE fiber that was taken and is not needed.
 void give_back(fiber& f) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

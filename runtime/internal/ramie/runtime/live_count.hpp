@@ -8,15 +8,15 @@
 //   shared = 2·count + joining
 //
 // A join that has to wait folds local into shared and sets `joining`; from then on shared alone is the truth,
-// and whoever takes it to zero tells the joiner. While `joining` is clear nobody does: the last access of an
+// and whoever takes it to zero wakes the joiner. While `joining` is clear nobody does: the last access of an
 // ending fiber to the nursery is then its decrement, and the owner may go as soon as it sees the sum zero.
 //
 //       owner                                   fiber that ends
 //       1. fold, set joining     (RMW)          1. count - 1                (RMW)
-//       2. zero? then done, else park           2. was it the last, and joining? tell the joiner
+//       2. zero? then done, else park           2. was it the last, and joining? wake the joiner
 //
 // Exactly one of the two sees the zero. A joiner that stops waiting (an inner scope was cancelled) clears
-// `joining` again, and if it finds the count zero waits for the teller, which is under way.
+// `joining` again, and if it finds the count zero waits for the last fiber, which is under way.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/wait.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class live_count final : public waitable {
  public:
@@ -41,10 +41,10 @@ class live_count final : public waitable {
   void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
   // Anywhere but above the owner's join. The nursery may be gone when this returns.
   void ended_elsewhere() noexcept {
-    if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) tell_joiner();
+    if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) wake_joiner();
   }
   // A spawn that failed: the caller is counted itself, so it is never the last.
-  void not_spawned_after_all(bool by_owner) noexcept {
+  void spawn_failed(bool by_owner) noexcept {
     if (by_owner) {
       ended_.add(1);
     } else {
@@ -93,7 +93,7 @@ class live_count final : public waitable {
   }
 
  private:
-  void tell_joiner() noexcept {
+  void wake_joiner() noexcept {
     fiber* who = nullptr;
     {
       std::lock_guard hold(lock_);
@@ -120,4 +120,4 @@ class live_count final : public waitable {
   waiter* joiner_ = nullptr;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

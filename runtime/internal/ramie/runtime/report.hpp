@@ -10,7 +10,7 @@
 #include <ramie/platform/atomic.hpp>
 #include <ramie/source_location.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class fiber;
 
@@ -19,7 +19,8 @@ void report_swallowed(const fiber& f, const cancel_reason& why) noexcept;
 void report_lost_failure(const std::string& who, const std::exception_ptr& failure) noexcept;
 
 // If `f` is still what `place` says.
-void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f, std::chrono::nanoseconds held) noexcept;
+void report_stalled_worker(const platform::owned<fiber*>& place, const fiber& f,
+                           std::chrono::nanoseconds held) noexcept;
 
 void report_lost_output(source_location made_at, std::size_t bytes) noexcept;
 
@@ -29,4 +30,4 @@ void report_io_fallback(const std::string& passed_over, const char* used) noexce
 // what() of a std::exception, describe() of a `cancelled`, else the fact that it is something else.
 [[nodiscard]] std::string text_of(const std::exception_ptr& failure);
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

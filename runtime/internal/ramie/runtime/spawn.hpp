@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Making fibers, for the floors above: a fiber is a frame, a record and three functions.
+// Making fibers, for the rooms above: a fiber is a frame, a record and three functions.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 #include <ramie/cancel.hpp>
 #include <ramie/detail/fiber_ops.hpp>
-#include <ramie/runtime/here.hpp>
+#include <ramie/runtime/current.hpp>
 #include <ramie/source_location.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class cancel_scope;
 class scheduler;
@@ -26,12 +26,12 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
            source_location site = source_location::current());
 
 // The same for a fiber of that scheduler which knows where it is.
-void spawn_here(const whereabouts& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
+void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                 std::size_t stack_size, source_location site);
 
-// The same for the owner of the scope, with everything at hand: a default stack, a pooled frame, nothing to inherit. The
-// fiber is counted. False: it is not that simple, and nothing has happened.
-[[nodiscard]] bool spawn_simply(counted_scope& scope, fiber_record& record, source_location site,
+// The same for the owner of the scope, with everything at hand: a default stack, a pooled frame, nothing to inherit.
+// The fiber is counted. False: it is not that simple, and nothing has happened.
+[[nodiscard]] bool try_spawn_fast(counted_scope& scope, fiber_record& record, source_location site,
                                 const fiber_ops& ops) noexcept;
 
 // Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
@@ -55,4 +55,4 @@ void sign(cancel_reason& reason, const fiber& by) noexcept;
 // The same for whoever calls: a fiber, a plain thread, or the scheduler, which is nobody.
 void sign_as_caller(cancel_reason& reason) noexcept;
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// Timers in their exact order: a pairing heap of nodes that live elsewhere. For the few that a wheel's tick is too
-// coarse for. A leaf: nothing is allocated, nothing locked. Insert O(1), remove and pop O(log n), amortised.
+// Timers in their exact order: an intrusive pairing heap, for the few timers for which a wheel's tick is too coarse. A
+// leaf: nothing is allocated, nothing locked. Insert O(1), remove and pop O(log n), amortised.
 //
-// Each node has a list of children, none of which is earlier; `aside` is the first of them. `link` points to whatever
-// points to the node: the root, its parent's `aside`, or its elder sibling's `next`.
+// Each node has a list of children, none of which is earlier; `aside` is the first of them. `link` is the address of
+// the pointer to the node: the root, its parent's `aside`, or its elder sibling's `next`.
 #pragma once
 
 #include <utility>
 
 #include <ramie/runtime/timer_wheel.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class timer_heap {
  public:
@@ -83,4 +83,4 @@ class timer_heap {
   timer_node* root_ = nullptr;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -12,7 +12,7 @@
 //       at level 0 is due as a whole. When the digits above all levels change, the far list is sorted in anew.
 //   T3  A timer is due when `now` >= its tick: never before, and at the first advance to or beyond it.
 //
-// (Tokio's and the seeds' wheels do the same. Rejected: one heap under one lock, which this replaced: O(log n) misses
+// (Tokio's wheel does the same. Rejected: one heap under one lock, which this replaced: O(log n) misses
 // of the cache for every timeout that never fires, which is nearly all of them.)
 #pragma once
 
@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 // Part of whatever waits; in at most one list.
 struct timer_node {
@@ -219,4 +219,4 @@ class timer_wheel {
   timer_list due_;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

@@ -14,7 +14,8 @@
 // outcome, unlink the node, release the lock, complete. Never complete under the lock.
 //
 // The outcome is in the node. A fiber that wakes without one was woken by cancellation or by accident;
-// it unpublishes, looks at its scopes, and waits again.
+// it unpublishes, asks again (try_complete: what is ready goes before a cancellation), looks at its scopes, and waits
+// again.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@
 
 #include <ramie/platform/atomic.hpp>
 
-namespace ramie::detail {
+namespace ramie::runtime_internal {
 
 class fiber;
 
@@ -41,6 +42,12 @@ struct waiter {
   waiter *previous, *next;    // while listed
   bool listed = false;        // under the waitable's lock
   std::uint32_t outcome = 0;  // 0: none yet. Written by the claimer before complete.
+};
+
+// In a list that is kept in the order in which waiters first came: a waiter that was woken without an outcome is listed
+// again in its old place (wait_list::add_in_order).
+struct ordered_waiter : waiter {
+  std::uint64_t place = 0;  // 0: not listed yet
 };
 
 // Of a waitable whose waiters wait for different things.
@@ -66,12 +73,14 @@ enum class wait_result : std::uint8_t {
   cancelled,  // only for those who asked to be told
 };
 
-enum class cancellable : std::uint8_t { no, yes, told };
+// What a cancellation does to the wait: nothing, end it by throwing `cancelled`, or end it by returning.
+enum class cancellable : std::uint8_t { no, throws, returns };
 
 // Suspends the calling fiber, or blocks the calling plain thread, until `on` completes. A cancellation
 // point unless told otherwise: throws `cancelled`. Only for code that runs as a fiber or on a plain
 // thread; inside the scheduler itself it is a fatal error.
-wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why, cancellable may_cancel = cancellable::yes);
+wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why,
+                       cancellable may_cancel = cancellable::throws);
 
 // The same for a wait that will probably be ended by what the caller spawned last: if the youngest entry of the ring
 // has not started, it goes first. The caller has just asked: try_complete is called only after a wake in vain.
@@ -85,17 +94,50 @@ wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
 
 // The same for a fiber that has something to end before it unwinds: a cancellation ends the wait, is told, and is
 // delivered at the next cancellation point. Not for plain threads.
-wait_result fiber_wait_told(waitable& on, waiter& self, const wait_reason& why,
+wait_result fiber_wait_returning(waitable& on, waiter& self, const wait_reason& why,
                             std::chrono::steady_clock::time_point deadline);
 
 // Wakers, with the waitable's lock held. True: the caller owns the waiter until complete().
 [[nodiscard]] bool claim(waiter& node) noexcept;
 
-// The winner of a claim, once, without any lock, not even another object's. In chaos mode the caller may make way
+// The winner of a claim, once, without any lock, not even another object's. In chaos mode the caller may yield
 // here and come back on another worker: it must look around anew.
 void complete(fiber& who) noexcept;
-// The same for nodes chained by `next` that wait for nothing but this: their outcome is 1.
-void complete_all(waiter* claimed) noexcept;
+
+// Claimed waiters that are to be completed once the waitable's lock is released. Declare it before the guard of the
+// lock: then it goes out of scope after the guard, and completes them in the order in which they were added.
+class wake_batch {
+ public:
+  wake_batch() noexcept = default;
+  ~wake_batch() { complete_all(); }
+  wake_batch(const wake_batch&) = delete;
+  wake_batch& operator=(const wake_batch&) = delete;
+
+  // With the lock, by whoever has claimed the node. Without an outcome so far: a fiber that is completed without one
+  // waits again.
+  void add(waiter& claimed) noexcept {
+    claimed.next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = &claimed;
+    last_ = &claimed;
+  }
+  void add(waiter& claimed, std::uint32_t outcome) noexcept {
+    claimed.outcome = outcome;
+    add(claimed);
+  }
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  // Without any lock. Idempotent.
+  void complete_all() noexcept {
+    while (first_ != nullptr) {
+      waiter* const node = first_;
+      first_ = node->next;
+      complete(*node->who);  // the node is gone after this
+    }
+  }
+
+ private:
+  waiter* first_ = nullptr;
+  waiter* last_ = nullptr;  // if there is a first
+};
 
 // A plain wake, for those with nothing to hand over. Any thread, with or without locks; a stale ticket
 // is harmless. Value type; copies are free.
@@ -106,7 +148,7 @@ class waker {
   explicit waker(const waiter& node) noexcept : waker(node.who, node.ticket) {}
   void wake() const noexcept;
   // It will be called soon.
-  void expect() const noexcept { __builtin_prefetch(who_, 1); }
+  void prefetch() const noexcept { __builtin_prefetch(who_, 1); }
 
  private:
   fiber* who_ = nullptr;
@@ -135,7 +177,13 @@ class wait_list {
     last_ = &node;
     node.listed = true;
   }
-  void add_before(waiter& node, waiter& successor) noexcept;
+  // All nodes of the list are ordered_waiters. `places` counts those that have been given a place.
+  void add_in_order(ordered_waiter& node, std::uint64_t& places) noexcept {
+    if (node.place != 0) [[unlikely]]
+      return add_again(node);
+    node.place = ++places;
+    add(node);
+  }
   void remove(waiter& node) noexcept;  // does nothing if the node is not listed
   // The first waiter that can be claimed, unlisted and claimed; stale ones on the way are dropped.
   [[nodiscard]] waiter* claim_first() noexcept {
@@ -152,22 +200,25 @@ class wait_list {
     node.listed = false;
     return claim(node);
   }
-  // All that fit and can be claimed, unlisted, claimed, and chained by `next` in front of `claimed`.
+  // All that fit and can be claimed, unlisted and claimed, with outcome 1.
   template <class Fits>
-  void claim_if(Fits fits, waiter*& claimed) noexcept {
+  void claim_if(Fits fits, wake_batch& wakes) noexcept {
     for (waiter *node = first_.get(), *after = nullptr; node != nullptr; node = after) {
       after = node->next;
       if (!fits(*node)) continue;
       remove(*node);
-      if (!claim(*node)) continue;
-      node->next = claimed;
-      claimed = node;
+      if (claim(*node)) wakes.add(*node, 1);
     }
+  }
+  void claim_all(wake_batch& wakes) noexcept {
+    while (waiter* const node = claim_first()) wakes.add(*node, 1);
   }
 
  private:
+  void add_again(ordered_waiter& node) noexcept;
+
   platform::owned<waiter*> first_{nullptr};
   waiter* last_ = nullptr;
 };
 
-}  // namespace ramie::detail
+}  // namespace ramie::runtime_internal

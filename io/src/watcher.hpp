@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+// A thread that sees when descriptors become ready, for those who wait without an operation of their own: selects on
+// signals and on ends of children, by fibers of any runtime and by plain threads; selects on descriptors, by plain
+// threads; and children that were detached. It belongs to no runtime and exists while something is watched.
+//
+// Rejected: an operation of the runtime's I/O driver for each select that waits, as `wait()` has it. A plain thread
+// that waits in a select has no driver; and each wait would cost a submission, a cancellation and a wait for its end,
+// where a descriptor that stays in an epoll set costs nothing.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/wait.hpp>
+
+namespace ramie::io_internal {
+
+using namespace runtime_internal;
+
+// Whoever wants to know that a descriptor is ready.
+class watched {
+ public:
+  enum class then : std::uint8_t {
+    keep,       // go on watching
+    ask_again,  // it is not what it looks like: call again in 10 ms
+    remove,     // stop watching, and call removed()
+  };
+  // Called by the watcher's thread, with its lock: neither waits nor calls watch or unwatch.
+  [[nodiscard]] virtual then on_ready() noexcept = 0;
+  virtual void removed() noexcept {}
+
+ protected:
+  ~watched() = default;
+};
+
+// Watches a descriptor, which stays open until it is unwatched, for epoll events. Returns a number for unwatch, never
+// 0. Throws std::system_error with `what`, std::bad_alloc: nothing has changed then.
+[[nodiscard]] std::uint64_t watch(int fd, std::uint32_t events, watched& by, const char* what);
+// `by` is not called any more when this returns. Does nothing for one that was removed, or 0. If it was the last one
+// this waits for the thread to end, which takes no time worth mentioning.
+void unwatch(std::uint64_t number) noexcept;
+
+// Waiters that are woken to look again, all of them: what they find is not handed over to any of them.
+class told_waiters {
+ public:
+  void add(waiter& node) noexcept {
+    const std::lock_guard hold(lock_);
+    waiters_.add(node);
+  }
+  // Idempotent.
+  void remove(waiter& node) noexcept {
+    const std::lock_guard hold(lock_);
+    waiters_.remove(node);
+  }
+  void wake_all() noexcept {
+    const std::lock_guard hold(lock_);
+    for (const waiter* node = waiters_.first(); node != nullptr; node = node->next) waker(*node).wake();
+  }
+
+ private:
+  platform::spin_lock lock_;
+  wait_list waiters_;
+};
+
+}  // namespace ramie::io_internal

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a nursery keeps for a task, in one block of its memory: the runtime's record of the fiber, marks, storage for
+// the result, the closure. Not part of the API; templates of nursery.hpp make it.
+//
+//   fiber_record        the runtime's part: the frame, and the extras of the few fibers that have some
+//   task_block          what the nursery needs of every task, whatever its type
+//   result_holder<R>    with storage for the result
+//   typed_task_block    with the closure
+//
+// Three parties touch a block: the fiber, the handle (task<R>), and the nursery, which reuses the block.
+//
+//   the fiber    constructs the result, destroys the closure, marks the block finished: its last access, unless the
+//                same step shows that somebody waits or has waited, or has cancelled the task: then the block's address
+//                alone is used, to find them
+//   the handle   reads the result once the block is finished; sets `dropped`: its last access
+//   the nursery  reuses the block once it is finished and dropped
+//
+// Of fiber and handle, the second to come may see the mark of the first, or not; either way nobody destroys the result
+// twice: the fiber only if it saw `dropped` before it finished, the handle only if it saw the end before it set
+// `dropped`, else the nursery when it reuses the block. A task whose handle is gone, as after a plain n.spawn(f), ends
+// without a read-modify-write.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <ramie/detail/atomic.hpp>
+#include <ramie/detail/fiber_ops.hpp>
+
+namespace ramie::nursery_internal {
+
+using namespace runtime_internal;
+
+struct nursery_core;
+struct task_block;
+
+struct task_type {
+  fiber_ops ops;
+  void (*destroy_result)(task_block&) noexcept;  // null: there is nothing to destroy
+  void (*destroy_closure)(task_block&) noexcept;
+};
+
+// How far the end of a task is. One word, so that exactly one of two sees the other: who ends it, or who waits for it
+// (task_wanted) or cancels it alone (task_targeted).
+enum end_marks : std::uint8_t { task_finished = 1, task_wanted = 2, task_targeted = 4 };
+
+enum class task_outcome : std::uint8_t { none, value, taken, failed, cancelled };
+
+// Blocks have one of four sizes; larger or over-aligned ones stand alone.
+inline constexpr std::size_t block_alignment = 64;  // a block shares no cache line with another
+inline constexpr std::size_t smallest_block = 64;
+inline constexpr std::uint8_t block_class_count = 4;
+inline constexpr std::uint8_t solo_class = 0xff;
+[[nodiscard]] constexpr std::uint8_t block_class_for(std::size_t bytes, std::size_t alignment) noexcept {
+  for (std::uint8_t c = 0; c < block_class_count; ++c) {
+    if (alignment <= block_alignment && bytes <= smallest_block << c) return c;
+  }
+  return solo_class;
+}
+
+// Where a block came from.
+struct block_origin {
+  std::uint8_t size_class = 0;
+  bool shared = false;  // carved by a descendant of the owner, not by the owner
+};
+struct reserved_block {
+  void* at;
+  bool shared;
+};
+
+struct task_block : fiber_record {
+  explicit task_block(block_origin from) noexcept : origin(from) {}
+
+  // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks
+  // of the block's former life. In a union, so that making the record leaves it alone: the store has set it to null
+  // under its lock, and others may be looking.
+  union {
+    atomic<const task_type*> type;
+  };
+  atomic<std::uint8_t> end{0};  // end_marks
+  atomic<bool> dropped{false};
+  task_outcome outcome = task_outcome::none;
+  bool has_result = false;
+  block_origin origin;
+};
+
+[[nodiscard]] inline bool has_finished(const task_block& task) noexcept {
+  return (task.end.load(std::memory_order_acquire) & task_finished) != 0;  // pairs with the releases in task_retired
+}
+[[nodiscard]] inline const task_type& task_type_of(const task_block& task) noexcept {
+  return *task.type.load(std::memory_order_relaxed);
+}
+
+// Whoever may destroy it, by the rules above; at most once.
+inline void destroy_result(task_block& task) noexcept {
+  if (!task.has_result) return;
+  if (const auto destroy = task_type_of(task).destroy_result) destroy(task);
+  task.has_result = false;
+}
+
+// The nursery's part of every fiber_ops. task_failed is called in a catch block.
+fiber_end task_failed(task_block& task) noexcept;
+void task_discarded(task_block& task, discard_cause why) noexcept;
+void task_retired(fiber_record& task, cancel_scope& home, const cancel_scope* joiner) noexcept;
+
+template <class R>
+struct result_holder : task_block {
+  using stored = std::conditional_t<std::is_reference_v<R>, std::add_pointer_t<R>, std::remove_cv_t<R>>;
+  explicit result_holder(block_origin from) noexcept : task_block(from) {}
+
+  template <class Call>
+  void store(Call&& call) {
+    if constexpr (std::is_reference_v<R>) {
+      ::new (static_cast<void*>(storage)) stored(std::addressof(call()));
+    } else {
+      ::new (static_cast<void*>(storage)) stored(call());
+    }
+    has_result = true;
+  }
+  [[nodiscard]] stored& value() noexcept { return *std::launder(reinterpret_cast<stored*>(storage)); }
+  static constexpr bool must_destroy = !std::is_trivially_destructible_v<stored>;
+  static void destroy(task_block& self) noexcept { static_cast<result_holder&>(self).value().~stored(); }
+
+  alignas(stored) std::byte storage[sizeof(stored)];
+};
+
+template <>
+struct result_holder<void> : task_block {
+  explicit result_holder(block_origin from) noexcept : task_block(from) {}
+  template <class Call>
+  void store(Call&& call) {
+    call();
+  }
+  static constexpr bool must_destroy = false;
+  static void destroy(task_block&) noexcept {}
+};
+
+// A callable with its arguments, all by value, called once.
+template <class F, class... Args>
+struct bound_call {
+  F f;
+  std::tuple<Args...> args;
+  decltype(auto) operator()() && { return std::apply(std::move(f), std::move(args)); }
+};
+
+template <class Work, class R>
+struct typed_task_block final : result_holder<R> {
+  template <class... Parts>
+  explicit typed_task_block(block_origin from, Parts&&... parts) : result_holder<R>(from) {
+    if constexpr (sizeof...(Parts) == 1) {
+      ::new (static_cast<void*>(closure)) Work(std::forward<Parts>(parts)...);
+    } else {
+      ::new (static_cast<void*>(closure)) Work{std::forward<Parts>(parts)...};
+    }
+    this->type.store(&type_of, std::memory_order_release);
+  }
+
+ private:
+  void destroy_closure() noexcept { work().~Work(); }
+  [[nodiscard]] Work& work() noexcept { return *std::launder(reinterpret_cast<Work*>(closure)); }
+
+  static fiber_end run(fiber_record& self) noexcept {
+    auto& task = static_cast<typed_task_block&>(self);
+    auto end = fiber_end::done;
+    try {
+      task.store([&task]() -> R { return std::invoke(std::move(task.work())); });
+      task.outcome = task_outcome::value;
+    } catch (...) {
+      end = task_failed(task);
+    }
+    task.destroy_closure();
+    return end;
+  }
+  static void discard(fiber_record& self, discard_cause why) noexcept {
+    auto& task = static_cast<typed_task_block&>(self);
+    task.destroy_closure();
+    task_discarded(task, why);
+  }
+
+  static void destroy_closure_of(task_block& self) noexcept { static_cast<typed_task_block&>(self).destroy_closure(); }
+
+  static constexpr task_type type_of{{&run, &discard, &task_retired},
+                                     result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr,
+                                     &destroy_closure_of};
+
+  alignas(Work) std::byte closure[sizeof(Work)];
+};
+
+}  // namespace ramie::nursery_internal

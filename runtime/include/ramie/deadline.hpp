@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+// The one way to say until when: every function that waits takes a `deadline`, and a point in time or a duration from
+// now is one.
+//
+//   stream.read_some(buffer, 5s);           // within five seconds from now
+//   const ramie::deadline until = 5s;       // the same for several calls: each gets what is left
+//   stream.read_some(head, until);
+//   stream.read_some(body, until);
+//
+// Fibers go by the clock of their runtime (`options.clock`), plain threads by std::chrono::steady_clock.
+#pragma once
+
+#include <chrono>
+
+#include <ramie/clock.hpp>
+#include <ramie/version.hpp>
+
+namespace ramie::inline v0 {
+
+class deadline {
+ public:
+  // Never.
+  constexpr deadline() noexcept = default;
+  // At that time, or just after it if the clock is finer; time_point::max(), and what is too late for the clock, is
+  // never; what is too early for it has passed.
+  template <class Duration>
+  constexpr deadline(std::chrono::time_point<std::chrono::steady_clock, Duration> when) noexcept  // NOLINT: implicit
+      : when_(when >= std::chrono::floor<Duration>(std::chrono::steady_clock::time_point::max())
+                  ? std::chrono::steady_clock::time_point::max()
+              : when <= std::chrono::ceil<Duration>(std::chrono::steady_clock::time_point::min())
+                  ? std::chrono::steady_clock::time_point::min()
+                  : std::chrono::ceil<std::chrono::steady_clock::duration>(when)) {}
+  // So long after now, by the caller's clock; a duration too long for the clock is never, zero or less has passed.
+  template <class Rep, class Period>
+  deadline(std::chrono::duration<Rep, Period> from_now) noexcept  // NOLINT: implicit
+      : when_(::ramie::runtime_internal::time_after(from_now)) {}
+
+  [[nodiscard]] constexpr std::chrono::steady_clock::time_point when() const noexcept { return when_; }
+  [[nodiscard]] constexpr bool is_never() const noexcept {
+    return when_ == std::chrono::steady_clock::time_point::max();
+  }
+  // By the caller's clock. Not cancellation points. Any thread.
+  [[nodiscard]] bool expired() const noexcept { return remaining() == std::chrono::steady_clock::duration::zero(); }
+  // Zero if it has expired; duration::max() if it never does.
+  [[nodiscard]] std::chrono::steady_clock::duration remaining() const noexcept;
+
+  [[nodiscard]] friend constexpr auto operator<=>(const deadline&, const deadline&) noexcept = default;
+
+ private:
+  std::chrono::steady_clock::time_point when_ = std::chrono::steady_clock::time_point::max();
+};
+
+}  // namespace ramie::inline v0

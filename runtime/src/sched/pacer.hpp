@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+// How long a worker may go on before it looks around: the budget of a tick, and how often it visits the
+// injection queue. Both are told in polls, so one comparison per poll decides; one clock read per tick,
+// none per fiber. Owner only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <ramie/platform/atomic.hpp>
+#include <ramie/platform/clock.hpp>
+#include <ramie/runtime/constants.hpp>
+
+namespace ramie::runtime_internal {
+
+[[nodiscard]] constexpr std::uint32_t interval_for(std::int64_t average_ns) noexcept {
+  const auto per_target = target_global_latency.count() / std::max<std::int64_t>(average_ns, 1);
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(per_target, min_global_interval, max_global_interval));
+}
+
+class pacer {
+ public:
+  // Is anything due at this poll?
+  [[nodiscard]] bool due(std::uint64_t polls) const noexcept { return polls >= next_.get(); }
+
+  // The budget of this tick is used up.
+  [[nodiscard]] bool tick_ended(std::uint64_t polls) const noexcept { return polls >= tick_end_.get(); }
+
+  // Every `interval()` polls the injection queue comes before the local ones.
+  [[nodiscard]] bool global_turn(std::uint64_t polls) noexcept {
+    if (polls < global_at_.get()) return false;
+    global_at_.set(polls + interval_.get());
+    plan();
+    return true;
+  }
+
+  // A tick begins; what happened since the last one (sleep, say) is nobody's running time.
+  void restart(std::uint64_t polls, platform::time_point now) noexcept {
+    started_.set(now);
+    tick_end_.set(polls + budget_per_tick);
+    plan();
+  }
+
+  // A tick ended after budget_per_tick polls.
+  void end_tick(std::uint64_t polls, platform::time_point now) noexcept {
+    const auto sample = static_cast<double>((now - started_.get()).count()) / budget_per_tick;
+    const auto blended = ewma_alpha * sample + (1.0 - ewma_alpha) * static_cast<double>(average_ns_.get());
+    average_ns_.set(std::max<std::int64_t>(1, static_cast<std::int64_t>(blended)));
+    interval_.set(interval_for(average_ns_.get()));
+    restart(polls, now);
+  }
+
+  [[nodiscard]] platform::time_point tick_started() const noexcept { return started_.get(); }
+  [[nodiscard]] std::uint32_t interval() const noexcept { return interval_.get(); }
+
+ private:
+  void plan() noexcept { next_.set(std::min(tick_end_.get(), global_at_.get())); }
+
+  static constexpr std::uint32_t first_interval = interval_for(initial_task_estimate.count());
+
+  platform::owned<std::uint64_t> next_{first_interval};
+  platform::owned<std::uint64_t> tick_end_{budget_per_tick};
+  platform::owned<std::uint64_t> global_at_{first_interval};
+  platform::owned<std::uint32_t> interval_{first_interval};
+  platform::owned<std::int64_t> average_ns_{initial_task_estimate.count()};
+  platform::owned<platform::time_point> started_{};
+};
+
+}  // namespace ramie::runtime_internal

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSL-1.0
+// Making fibers: a frame for what the room above has made, and a place in the queue.
+#include <ramie/runtime/spawn.hpp>
+
+#include <ramie/error.hpp>
+#include <ramie/runtime/join.hpp>
+
+#include "../task/extras.hpp"
+#include "runner.hpp"
+#include "scheduler.hpp"
+
+namespace ramie::runtime_internal {
+
+RAMIE_FLATTEN fiber* runner::take_frame(worker& w) {
+  return w.run.frames.take(w.sched.frames);
+}
+
+namespace {
+
+// Everything but the queue.
+RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
+                           std::uint8_t size_class, source_location site) noexcept {
+  f.ops = &ops;
+  f.record = &record;
+  record.frame.store(&f, std::memory_order_release);
+  f.scope = f.home = &scope;
+  f.site.set(site);
+  f.last_worker.set(0);
+  f.size_class = size_class;
+  f.cancel_delivered = 0;
+  f.set_own_scope(nullptr);
+  f.word.init_to_runnable(static_cast<std::uint16_t>(f.wait_ticket.load(std::memory_order_relaxed)));
+}
+
+std::uint8_t class_or_default(const scheduler& sched, std::size_t stack_size) {
+  return stack_size == 0 ? sched.default_class : checked_stack_class(stack_size, "nursery::spawn: the stack size");
+}
+
+}  // namespace
+
+void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
+                std::size_t stack_size, source_location site) {
+  worker_local* local = at.local;
+  const auto size_class = class_or_default(*local->runs_in, stack_size);
+  if (at.self->record->extras != nullptr) [[unlikely]] {
+    inherit_locals(*at.self->record, record);
+    local = this_worker_local();  // a copy constructor that waits may come back elsewhere
+  }
+  worker& w = static_cast<worker&>(*local);
+  fiber* const f = runner::take_frame(w);
+  prepare(*f, ops, record, scope, size_class, site);
+  if (record.extras != nullptr) [[unlikely]]
+    announce_extras(*f);
+  // What the spawner has found clean is clean for a child of its innermost scope.
+  f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
+  platform::annotate::hand_over(f);
+  w.count.spawned.add(1);
+  run_queues::push_spawned(w, *f);
+}
+
+namespace {
+
+// These two return true: try_spawn_fast ends with them, and needs no frame of its own.
+RAMIE_NOINLINE bool push_slow(worker& w, fiber& f) noexcept {
+  run_queues::push_spawned(w, f);
+  return true;
+}
+RAMIE_NOINLINE bool signal_and_agree(worker& w) noexcept {
+  w.pool.signal(&w);
+  return true;
+}
+
+}  // namespace
+
+bool try_spawn_fast(counted_scope& scope, fiber_record& record, source_location site, const fiber_ops& ops) noexcept {
+  worker& w = *this_worker();
+  const fiber& self = *w.current.get();
+  if (self.record->extras != nullptr) [[unlikely]]
+    return false;
+  fiber* const f = runner::take_frame_if_any(w);
+  if (f == nullptr) [[unlikely]]
+    return false;
+  prepare(*f, ops, record, scope, w.sched.default_class, site);
+  f->seen_epoch.set(self.scope == &scope ? self.seen_epoch.get() : 0);
+  platform::annotate::hand_over(f);
+  scope.live.spawned_by_owner();
+  w.count.spawned.add(1);
+  if (!run_queues::try_push_spawned(w, *f)) [[unlikely]]
+    return push_slow(w, *f);
+  return w.pool.needs_no_signal() || signal_and_agree(w);
+}
+
+void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,
+           source_location site) {
+  scheduler& sched = scope.owner_scheduler();
+  const call_context at = current_context();
+  if (at.self != nullptr && at.local->runs_in == &sched) {
+    return spawn_here(at, ops, record, scope, stack_size, site);
+  }
+  const auto size_class = class_or_default(sched, stack_size);
+  sched.pool.start_first();
+  sched.queues.wait_for_capacity();
+  fiber* const f = sched.frames.take_one();
+  prepare(*f, ops, record, scope, size_class, site);
+  if (record.extras != nullptr) announce_extras(*f);
+  f->seen_epoch.set(0);
+  platform::annotate::hand_over(f);
+  sched.queues.push_from_outside(sched.pool, *f);
+}
+
+}  // namespace ramie::runtime_internal

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSL-1.0
+// Chaos mode: each kind happens, each can be switched off, and no promise is broken by any.
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/scheduler_access.hpp>
+#include <support/census.hpp>
+#include <support/fiber_group.hpp>
+#include <support/test.hpp>
+
+namespace conformance_testing_chaos {
+
+using test::with_workers;
+
+constexpr ramie::chaos_mode only_seed(std::uint64_t seed) {
+  return {seed, false, false, false, false, false, false};
+}
+
+struct sum {
+  long received = 0;
+  long alive = 0;
+  ramie::runtime_stats stats;
+};
+
+// Producers and consumers over channels, spawned in bursts; the sum is known.
+sum busy_program(unsigned workers, ramie::chaos_mode chaos, bool elastic = true) {
+  auto o = with_workers(workers);
+  o.elastic = elastic;
+  o.chaos = chaos;
+  ramie::runtime rt(o);
+  test::census all;
+  std::atomic<long> received{0};
+  const int rounds = test::scaled(20, 5), pairs = 8, items = 20;
+  rt.run([&] {
+    for (int r = 0; r < rounds; ++r) {
+      ramie::nursery n;
+      for (int p = 0; p < pairs; ++p) {
+        ramie::channel<std::shared_ptr<test::citizen>> pipe(static_cast<std::size_t>(p % 3));
+        n.spawn([pipe, &all]() mutable {
+          for (int i = 0; i < items; ++i) pipe.send(std::make_shared<test::citizen>(all));
+          pipe.close();
+        });
+        n.spawn([pipe, &received]() mutable {
+          for (auto item : pipe) received.fetch_add(item != nullptr ? 1 : 0);
+        });
+      }
+      n.join();
+    }
+  });
+  return {received.load() - long{rounds} * pairs * items, all.alive(), rt.stats()};
+}
+
+TEST_CASE("every kind of chaos happens, and nothing is lost by it", "[conformance][testing][chaos]") {
+  ramie::chaos_stats seen;
+  std::uint64_t migrations = 0;
+  // More seeds only if dice and a loaded machine have kept something from happening.
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const auto got = busy_program(2, {seed});
+    REQUIRE(got.received == 0);
+    REQUIRE(got.alive == 0);
+    CHECK(got.stats.live_workers <= 4);
+    seen.yields += got.stats.chaos.yields;
+    seen.wake_yields += got.stats.chaos.wake_yields;
+    seen.steals += got.stats.chaos.steals;
+    seen.held_back += got.stats.chaos.held_back;
+    seen.promoted_workers += got.stats.chaos.promoted_workers;
+    seen.retired_workers += got.stats.chaos.retired_workers;
+    migrations += got.stats.total.migrations;
+    const bool all_on_demand = seen.yields && seen.wake_yields && seen.steals && seen.held_back;
+    if (all_on_demand && seen.promoted_workers && seen.retired_workers && migrations) break;
+  }
+  CHECK(seen.yields > 0);
+  CHECK(seen.wake_yields > 0);
+  CHECK(seen.steals > 0);
+  CHECK(seen.held_back > 0);
+  CHECK(seen.promoted_workers > 0);
+  CHECK(seen.retired_workers > 0);
+  CHECK(migrations > 0);
+}
+
+TEST_CASE("each kind of chaos can be had alone", "[conformance][testing][chaos]") {
+  // Kinds that happened besides the one asked for.
+  const auto others = [](const ramie::chaos_stats& all, std::uint64_t asked_for) {
+    return all.yields + all.wake_yields + all.steals + all.held_back + all.promoted_workers + all.retired_workers -
+           asked_for;
+  };
+  const auto alone = [](bool ramie::chaos_mode::*kind, std::uint64_t seed = 7) {
+    ramie::chaos_mode only = only_seed(seed);
+    if (kind != nullptr) only.*kind = true;
+    const auto got = busy_program(2, only);
+    CHECK(got.received == 0);
+    return got.stats.chaos;
+  };
+  const auto yields = alone(&ramie::chaos_mode::yields);
+  CHECK(yields.yields > 0);
+  CHECK(others(yields, yields.yields) == 0);
+  const auto wake_yields = alone(&ramie::chaos_mode::wake_yields);
+  CHECK(wake_yields.wake_yields > 0);
+  CHECK(others(wake_yields, wake_yields.wake_yields) == 0);
+  const auto delays = alone(&ramie::chaos_mode::delays);
+  CHECK(delays.held_back > 0);
+  CHECK(others(delays, delays.held_back) == 0);
+  const auto steals = alone(&ramie::chaos_mode::steals);
+  CHECK(others(steals, steals.steals) == 0);
+  auto scaling = alone(&ramie::chaos_mode::scaling);
+  // More seeds only if dice and a loaded machine have kept it from happening.
+  for (std::uint64_t seed = 8; scaling.promoted_workers == 0 && seed < 50; ++seed) {
+    scaling = alone(&ramie::chaos_mode::scaling, seed);
+  }
+  CHECK(scaling.promoted_workers > 0);
+  CHECK(others(scaling, scaling.promoted_workers + scaling.retired_workers) == 0);
+  CHECK(others(alone(&ramie::chaos_mode::migrations), 0) == 0);
+  CHECK(others(alone(nullptr), 0) == 0);
+}
+
+TEST_CASE("chaos keeps to the pool's limits", "[conformance][testing][chaos]") {
+  const auto fixed = busy_program(2, {3}, false);
+  CHECK(fixed.received == 0);
+  CHECK(fixed.stats.chaos.promoted_workers == 0);
+  CHECK(fixed.stats.workers.size() == 2);
+  for (const unsigned workers : {1u, 4u, 8u}) {
+    const auto got = busy_program(workers, {workers});
+    CHECK(got.received == 0);
+    CHECK(got.alive == 0);
+    CHECK(got.stats.workers.size() <= 2 * workers);
+  }
+}
+
+TEST_CASE("without chaos nothing of it is counted", "[conformance][testing][chaos]") {
+  ramie::runtime rt(with_workers(2));
+  rt.run([] {
+    ramie::nursery n;
+    for (int i = 0; i < 100; ++i) n.spawn([] { ramie::yield(); });
+    n.join();
+  });
+  const auto seen = rt.stats().chaos;
+  CHECK(seen.yields + seen.wake_yields + seen.steals + seen.held_back == 0);
+  CHECK(seen.promoted_workers + seen.retired_workers == 0);
+}
+
+TEST_CASE("on one worker the same seed draws the same chaos", "[conformance][testing][chaos]") {
+  const auto order = [](std::uint64_t seed) {
+    auto o = with_workers(1);
+    o.chaos = ramie::chaos_mode{seed};
+    test::journal<int> steps;
+    ramie::run(o, [&] {
+      ramie::nursery n;
+      ramie::channel<int> turn(1);
+      for (int i = 0; i < 8; ++i) {
+        n.spawn([&, i] {
+          for (int k = 0; k < 4; ++k) {
+            turn.send(i);
+            ramie::yield();
+            steps.add(*turn.recv());
+          }
+        });
+      }
+      n.join();
+    });
+    return steps.entries();
+  };
+  const auto first = order(11);
+  CHECK(first.size() == 32);
+  CHECK(order(11) == first);
+  bool differs = false;
+  for (std::uint64_t seed = 12; seed < 16; ++seed) differs = differs || order(seed) != first;
+  CHECK(differs);
+}
+
+TEST_CASE("a runtime in chaos sleeps when there is nothing to do", "[conformance][testing][chaos]") {
+  auto o = with_workers(2);
+  o.chaos = ramie::chaos_mode{5};
+  ramie::runtime rt(o);
+  rt.run([] {});
+  const auto& idle = ramie::runtime_internal::scheduler_of(rt).pool.idle();
+  const auto sleeps = [&rt] { return rt.stats().total.times_parked; };
+  const auto sleeps_on = [&] {  // a worker that has announced its sleep may still have to count it
+    const auto before = sleeps();
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    return sleeps() == before && idle.load().all_parked();
+  };
+  test::until(sleeps_on);
+  CHECK(sleeps() >= 1);
+  CHECK(rt.run([] { return 3; }) == 3);
+}
+
+}  // namespace conformance_testing_chaos
