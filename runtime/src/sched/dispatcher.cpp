@@ -57,7 +57,11 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   w.sched.io.poll(w);
   if (pacing.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
-    pacing.end_tick(polls, now);
+    if (w.policy == nullptr) {
+      pacing.end_tick(polls, now);
+    } else {
+      pacing.restart(polls, now);  // what a policy does must not depend on how fast the machine is
+    }
     run_queues::restart_lifo_turns(w);
     self.run_due_timers(w, now);
   } else {
@@ -88,6 +92,7 @@ fiber* dispatcher::others_turn_in_join(worker& w) noexcept {
   if (w.policy != nullptr && w.policy->decides_joins()) return nullptr;    // take_youngest asks it each time
   if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there
   fiber* const f = run_queues::pop_for_others(w, [&w] {
+    if (w.policy != nullptr) return true;  // whatever the time is
     const auto now = w.dispatch.pacing.tick_started();
     if (now < w.dispatch.next_join_yield.get()) return false;
     const auto backoff = w.dispatch.join_backoff.get();
