@@ -159,6 +159,12 @@ MUTANTS = [
     ("a theft without need is counted twice", "runtime/src/testing/chaos.cpp", [("of(w).count.steals.add(1);", "of(w).count.steals.add(2);")], {"cases": ["each theft without need is counted"]}),
     ("a retirement without need is not counted", "runtime/src/testing/chaos.cpp", [("  of(w).count.retired_workers.add(1);\n", "")], {"cases": ["a worker that is retired for no reason is counted"]}),
     ("a retirement is counted twice", WORKERS, [("retired_.fetch_add(1,", "retired_.fetch_add(2,")], {"cases": ["a worker that is retired for no reason is counted"]}),
+    ("the pace of a worker in chaos depends on the time its fibers take", "runtime/src/sched/dispatcher.cpp",
+     [("    if (w.policy == nullptr) {\n      pacing.end_tick", "    if (w.policy == nullptr || true) {\n      pacing.end_tick")],
+     {"cases": ["on one worker the same seed draws the same chaos, however fast the machine is"]}),
+    ("a join in chaos yields by the clock", "runtime/src/sched/dispatcher.cpp",
+     [("    if (w.policy != nullptr) return true;  // whatever the time is\n", "")],
+     {"cases": ["on one worker the same seed draws the same chaos, however fast the machine is"]}),
     ("a promotion without need is counted twice", "runtime/src/testing/chaos.cpp", [("of(w).count.promoted_workers.add(1);", "of(w).count.promoted_workers.add(2);")],
      {"cases": ["each worker that is added for no reason is counted"]}),
 ]
