@@ -26,17 +26,20 @@ def positive(text):
 
 def arguments(plan):
     names = ", ".join(w["name"] for w in plan["workloads"])
+    named = [p for p in peers.ALL if p != "before"]  # which --against adds
     parser = argparse.ArgumentParser(
         prog="tools/bench",
         description="Runs ramie and its peers side by side, interleaved in rounds, and compares their medians. "
         "Writes bench/results/latest.json, .md and .svg.",
-        epilog=f"workloads: {names}; peers: {', '.join(peers.ALL)}. tools/bench micro [SUBJECT ...] measures the parts instead.",
+        epilog=f"workloads: {names}; peers: {', '.join(named)}. tools/bench micro [SUBJECT ...] measures the parts instead.",
     )
     parser.add_argument("workload", nargs="*", help="which workloads (default: all)")
     parser.add_argument("--peers", metavar="A,B", help="which programs, ramie always among them (default: all)")
     parser.add_argument("--runs", type=positive, metavar="N", help="rounds (default: 5, with --quick 3)")
     parser.add_argument("--quick", action="store_true", help="smaller sizes: done in 4 minutes")
     parser.add_argument("--seed", type=int, help="of the order in which programs run")
+    parser.add_argument("--against", metavar="DIR", 
+                        help="another checkout of ramie, in which tools/bench was run: a column for it, and nothing is written")
     parser.add_argument("--no-install", action="store_true", help="use what is here")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
     a = parser.parse_args()
@@ -44,11 +47,15 @@ def arguments(plan):
     for name in a.workload:
         if name not in known:
             parser.error(f"no workload '{name}'; there are: {names}")
-    a.peers = list(peers.ALL) if a.peers is None else [p for p in a.peers.split(",") if p]
+    a.peers = named if a.peers is None else [p for p in a.peers.split(",") if p]
     for name in a.peers:
-        if name not in peers.ALL:
-            parser.error(f"no peer '{name}'; there are: {', '.join(peers.ALL)}")
-    a.peers = [p for p in peers.ALL if p == "ramie" or p in a.peers]
+        if name not in named:
+            parser.error(f"no peer '{name}'; there are: {', '.join(named)}")
+    a.peers = [p for p in named if p == "ramie" or p in a.peers]
+    if a.against is not None:
+        if not os.access(peers.ramie_of(a.against), os.X_OK):
+            parser.error(f"no {peers.ramie_of(a.against)}: run tools/bench in that checkout first, e.g. with --peers ramie --quick yield-2")
+        a.peers.append("before")
     a.runs = a.runs or (3 if a.quick else 5)
     a.seed = random.randrange(10**6) if a.seed is None else a.seed
     return a
@@ -78,7 +85,7 @@ def main():
     if a.plan:
         print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\"")
         return 0
-    programs = peers.build(TOP, a.peers)
+    programs = peers.build(TOP, a.peers, a.against)
     run.make_files(os.path.join(TOP, "build-bench", "files"))
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
@@ -87,9 +94,11 @@ def main():
     others = neighbours.share()
     found = report.collect(plan, chosen(plan, a), cells, a)
     found["machine"] = {**machine.describe(TOP), "others_percent": others}
-    found["versions"] = {p: peers.version(TOP, p) for p in programs if p in peers.ALL}
+    found["versions"] = {p: peers.version(TOP, p, a.against) for p in programs if p in peers.ALL}
     print()
     print(report.terminal(found))
+    if a.against:
+        return 0  # an answer for whoever changes ramie, no result that stays
     os.makedirs(RESULTS, exist_ok=True)
     write(os.path.join(RESULTS, "latest.json"), json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     write(os.path.join(RESULTS, "latest.md"), report.markdown(found))

@@ -21,9 +21,10 @@ ALL = {
     "fio": "fio",
     "epoll": "raw epoll",
     "uring": "raw io_uring",
+    "before": "ramie before",
 }
-# Nothing that somebody could use instead of ramie: what it costs without any.
-FLOORS = ("threads", "epoll", "uring")
+# Nothing that somebody could use instead of ramie: what it costs without any, or what it cost before a change.
+FLOORS = ("threads", "epoll", "uring", "before")
 CRATES = "/usr/share/cargo/registry"  # where Debian's librust-…-dev packages put their sources
 
 
@@ -93,8 +94,13 @@ def build_script(top, name, tool):
     return os.path.join(top, "bench", "compare", name + ".py")
 
 
-def build(top, wanted):
-    """Builds what can be built. Returns {name: program}, the floors among them."""
+def ramie_of(checkout):
+    """ramie's own program in a checkout in which tools/bench was run."""
+    return os.path.join(checkout, "build-bench", "bench", "compare-ramie")
+
+
+def build(top, wanted, against):
+    """Builds what can be built. Returns {name: program}, the floors among them. `against`: a checkout, for `before`."""
     folder = os.path.join(top, "build-bench")
     programs = {}
     for name in ["floors", *wanted]:
@@ -105,6 +111,8 @@ def build(top, wanted):
         elif name == "nginx":
             os.environ["COMPARE_NGINX"] = nginx_tool(folder) or ""
             program = build_script(top, name, nginx_tool(folder))
+        elif name == "before":
+            program = ramie_of(against)
         elif name == "fio":
             program = build_script(top, name, shutil.which("fio"))
         else:
@@ -128,7 +136,7 @@ def server(program, workload, workers):
     return [program, workload, str(workers)]
 
 
-def version(top, peer):
+def version(top, peer, against):
     if peer == "ramie":
         return first_match(os.path.join(top, "meson.build"), r"version: '([^']*)'")
     if peer in ("boost", "asio"):
@@ -149,4 +157,6 @@ def version(top, peer):
         return output("fio", "--version").removeprefix("fio-")
     if peer == "uring":
         return "liburing " + output("pkg-config", "--modversion", "liburing")
+    if peer == "before":
+        return output("git", "-C", against, "describe", "--always", "--dirty")
     return output("getconf", "GNU_LIBC_VERSION") if peer == "threads" else None

@@ -97,7 +97,8 @@ def abilities(program):
 def cells(plan, workloads, programs, quick, runs):
     made = []
     able = {peer: abilities(program) for peer, program in programs.items()}
-    able["ramie"] |= {("http", 1), ("http", 2)}  # by the example
+    for peer in {"ramie", "before"} & able.keys():
+        able[peer] |= {("http", 1), ("http", 2)}  # by the example
     for floor in plan["floors"]:
         command = [programs["floors"], floor["run"], "1", *sizes_of(floor, "floors", quick)]
         made.append(Cell(floor["run"], 1, "floors", command, runs, 0))
