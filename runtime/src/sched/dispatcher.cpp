@@ -12,14 +12,23 @@ void dispatcher::thread_started(worker& w) noexcept {
   w.dispatch.pacing.restart(w.count.polls.get(), platform::steady_clock::instance().now());
 }
 
+// next_local finds nothing if attention was asked for meanwhile.
+fiber* dispatcher::next_of_queues(worker& w) noexcept {
+  fiber* const f = next_local(w);
+  return f != nullptr ? f : sched_.queues.take_injected(w);
+}
+
+// There are no ticks under a policy: operations are looked after each time.
+fiber* dispatcher::next_of_policy(worker& w) noexcept {
+  sched_.io.poll_all(w);
+  return w.policy->next(w);
+}
+
 fiber* dispatcher::next(worker& w) noexcept {
   for (;;) {
     if (w.needs_attention() && w.pool.attend(w)) return nullptr;
     run_due_timers(w);
-    if (w.policy != nullptr) w.sched.io.poll_all(w);  // there are no ticks under a policy
-    fiber* f = w.policy != nullptr ? w.policy->next(w) : next_local(w);
-    // next_local looks nowhere if attention was asked for meanwhile.
-    if (f == nullptr && w.policy == nullptr) f = sched_.queues.take_injected(w);
+    fiber* f = w.policy != nullptr ? next_of_policy(w) : next_of_queues(w);
     if (f == nullptr && has_other_business(w)) continue;
     if (f == nullptr) f = search(w);
     if (f != nullptr) {
@@ -57,11 +66,7 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   w.sched.io.poll(w);
   if (pacing.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
-    if (w.policy == nullptr) {
-      pacing.end_tick(polls, now);
-    } else {
-      pacing.restart(polls, now);  // what a policy does must not depend on how fast the machine is
-    }
+    pacing.end_tick(polls, now);
     run_queues::restart_lifo_turns(w);
     self.run_due_timers(w, now);
   } else {
@@ -92,7 +97,7 @@ fiber* dispatcher::others_turn_in_join(worker& w) noexcept {
   if (w.policy != nullptr && w.policy->decides_joins()) return nullptr;    // take_youngest asks it each time
   if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there
   fiber* const f = run_queues::pop_for_others(w, [&w] {
-    if (w.policy != nullptr) return true;  // whatever the time is
+    if (w.policy != nullptr) return true;  // a policy decides by no clock
     const auto now = w.dispatch.pacing.tick_started();
     if (now < w.dispatch.next_join_yield.get()) return false;
     const auto backoff = w.dispatch.join_backoff.get();

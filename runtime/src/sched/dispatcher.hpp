@@ -53,6 +53,8 @@ class dispatcher {
   // What a join takes when it is not simply the youngest of the ring.
   [[nodiscard]] for_join next_for_join(worker& w) noexcept;
 
+  // A policy decides what the worker runs: its pace no longer depends on how fast the machine is.
+  static void keep_pace(worker& w) noexcept { w.dispatch.pacing.keep_interval(); }
   // A worker's thread begins, and ends.
   static void thread_started(worker& w) noexcept;
   static void thread_ended(worker& w) noexcept { w.dispatch.processor.meter.let_go(); }
@@ -73,6 +75,8 @@ class dispatcher {
   friend struct tests_of_parts;
 
   // dispatcher.cpp
+  [[nodiscard]] fiber* next_of_queues(worker& w) noexcept;
+  [[nodiscard]] fiber* next_of_policy(worker& w) noexcept;
   [[nodiscard]] static fiber* poll_is_due(worker& w, std::uint64_t polls) noexcept;
   [[nodiscard]] static fiber* poll_was_empty(worker& w) noexcept;
   [[nodiscard]] static fiber* take_youngest(worker& w) noexcept;

@@ -43,17 +43,23 @@ class pacer {
 
   // A tick ended after budget_per_tick polls.
   void end_tick(std::uint64_t polls, platform::time_point now) noexcept {
-    const auto sample = static_cast<double>((now - started_.get()).count()) / budget_per_tick;
-    const auto blended = ewma_alpha * sample + (1.0 - ewma_alpha) * static_cast<double>(average_ns_.get());
-    average_ns_.set(std::max<std::int64_t>(1, static_cast<std::int64_t>(blended)));
-    interval_.set(interval_for(average_ns_.get()));
+    if (adapts_.get()) adapt(now);
     restart(polls, now);
   }
+
+  // From here on the interval stays as it is, however long fibers run.
+  void keep_interval() noexcept { adapts_.set(false); }
 
   [[nodiscard]] platform::time_point tick_started() const noexcept { return started_.get(); }
   [[nodiscard]] std::uint32_t interval() const noexcept { return interval_.get(); }
 
  private:
+  void adapt(platform::time_point now) noexcept {
+    const auto sample = static_cast<double>((now - started_.get()).count()) / budget_per_tick;
+    const auto blended = ewma_alpha * sample + (1.0 - ewma_alpha) * static_cast<double>(average_ns_.get());
+    average_ns_.set(std::max<std::int64_t>(1, static_cast<std::int64_t>(blended)));
+    interval_.set(interval_for(average_ns_.get()));
+  }
   void plan() noexcept { next_.set(std::min(tick_end_.get(), global_at_.get())); }
 
   static constexpr std::uint32_t first_interval = interval_for(initial_task_estimate.count());
@@ -64,6 +70,7 @@ class pacer {
   platform::owned<std::uint32_t> interval_{first_interval};
   platform::owned<std::int64_t> average_ns_{initial_task_estimate.count()};
   platform::owned<platform::time_point> started_{};
+  platform::owned<bool> adapts_{true};
 };
 
 }  // namespace ramie::runtime_internal

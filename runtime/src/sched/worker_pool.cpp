@@ -45,6 +45,7 @@ void worker_pool::make_workers(std::uint64_t seed) {
     worker& w = *workers_.back();
     if (w.policy == nullptr) continue;
     w.life.attention.store(worker::under_policy, std::memory_order_relaxed);
+    dispatcher::keep_pace(w);
     w.budget.set(w.policy->budget(w));
   }
   for (unsigned i = 0; i < configured_; ++i) {
