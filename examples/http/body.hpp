@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The body of a request, found as it comes. A leaf like the parser of heads (parser.hpp, P1–P4), of constant size.
+// The body of a request, found as it comes. A leaf like the parser of heads (parser.hpp, HP1–HP4), of constant size.
 #pragma once
 
 #include <cstddef>

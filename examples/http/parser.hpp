@@ -2,11 +2,11 @@
 // The head of an HTTP/1.1 request, parsed as it comes. A leaf: bytes in, a head or a refusal out; it allocates nothing.
 //
 // Invariants
-//   P1  The outcome depends on the bytes alone, not on the pieces they come in.
-//   P2  Nothing beyond the bytes given is read, and nothing beyond the end of the head is looked at.
-//   P3  What two parsers could read differently is refused: folded lines, lines that do not end in CR LF, a CR or NUL
-//       anywhere else, space before a colon, more than one Content-Length or Transfer-Encoding or both, other codings.
-//   P4  A refusal is final. Where the request ends is then unknown: answer, and close the connection.
+//   HP1  The outcome depends on the bytes alone, not on the pieces they come in.
+//   HP2  Nothing beyond the bytes given is read, and nothing beyond the end of the head is looked at.
+//   HP3  What two parsers could read differently is refused: folded lines, lines that do not end in CR LF, a CR or NUL
+//        anywhere else, space before a colon, more than one Content-Length or Transfer-Encoding or both, other codings.
+//   HP4  A refusal is final. Where the request ends is then unknown: answer, and close the connection.
 #pragma once
 
 #include <array>

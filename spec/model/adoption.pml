@@ -4,14 +4,14 @@
  * commit_park), worker.hpp, runtime/internal/ramie/runtime/join.hpp; design §4.
  *
  * Shown
- *   A1  At most one worker is on a stack (goes_to). Who takes a spare stack finds nobody's frames on it.
- *   A2  A fiber is resumed on the stack it left, where it is the top tenant (resumes). F1.
- *   A3  Who is covered stays RUNNING, is in no list, and is nobody's to wake (ends).
- *   A4  A loop frame acts for the worker whose thread it is on, also when a fiber that was resumed elsewhere returns
- *       into it (loop).
- *   A5  No stack is lost: when all is over each is spare or a worker's (init).
- *   A6  All fibers end: a join or get that can't go on because of who sits above it is an "invalid end state".
- *   A7  A join returns when the last fiber of its nursery has ended, not before.
+ *   AD1  At most one worker is on a stack (goes_to). Who takes a spare stack finds nobody's frames on it.
+ *   AD2  A fiber is resumed on the stack it left, where it is the top tenant (resumes). F1.
+ *   AD3  Who is covered stays RUNNING, is in no list, and is nobody's to wake (ends).
+ *   AD4  A loop frame acts for the worker whose thread it is on, also when a fiber that was resumed elsewhere returns
+ *        into it (loop).
+ *   AD5  No stack is lost: when all is over each is spare or a worker's (init).
+ *   AD6  All fibers end: a join or get that can't go on because of who sits above it is an "invalid end state".
+ *   AD7  A join returns when the last fiber of its nursery has ended, not before.
  *
  * Fibers run little scripts (the table in init). Nursery 0 is opened by fiber 0, nursery 1 by fiber 1, inside it.
  *   SCENARIO 1  0: spawns 1, 2; joins. 1: spawns 3 into its own nursery; waits for E0; joins. 2: sets E0; waits for E1.
@@ -85,7 +85,7 @@ inline comes_true(cond) {
   waiting[cond] = 0; i = 0
 }
 
-/* W1, A1 */
+/* W1, AD1 */
 inline goes_to(t) { d_step { assert(on[s] == 1 && on[t] == 0); on[s] = 0; on[t] = 1; old = s; s = t } }
 inline commits(y2) {
   d_step {
@@ -93,7 +93,7 @@ inline commits(y2) {
     if :: f[y2].notified -> f[y2].state = RUNNABLE; f[y2].notified = false; enqueue(y2) :: else -> f[y2].state = PARKED fi
   }
 }
-inline resumes(y3) { d_step { assert(f[y3].state == RUNNABLE && top[s] == y3 && f[y3].stack == s); f[y3].state = RUNNING } }  /* A2 */
+inline resumes(y3) { d_step { assert(f[y3].state == RUNNABLE && top[s] == y3 && f[y3].stack == s); f[y3].state = RUNNING } }  /* AD2 */
 
 /* Any queued fiber that `fits`, or nobody: into `next`. */
 inline pops() {
@@ -113,7 +113,7 @@ inline takes_stack() {
   atomic {
     to = 0;
     do :: to < STACKS && !(spares & bit(to)) -> to++ :: else -> break od;
-    assert(to < STACKS && top[to] == NOBODY);                             /* A1 */
+    assert(to < STACKS && top[to] == NOBODY);                             /* AD1 */
     spares = spares & ~bit(to)
   }
 }
@@ -128,7 +128,7 @@ proctype worker(byte me) {
   byte arg;
 
 loop:
-  assert(top[s] == NOBODY && serves[s] == me);                            /* A4 */
+  assert(top[s] == NOBODY && serves[s] == me);                            /* AD4 */
   if
   :: next == NOBODY -> if :: queued != 0 -> pops(); if :: next == NOBODY -> goto loop :: else fi
                           :: f[0].state == OVER -> goto home fi
@@ -246,7 +246,7 @@ waits:                                                                    /* wai
   fi;
 
 given_back:                                                               /* the wait is over, or was refused: give_back */
-  if :: op == JOIN -> assert(live[arg] == 0) :: else fi;                  /* A7 */
+  if :: op == JOIN -> assert(live[arg] == 0) :: else fi;                  /* AD7 */
   if :: next != NOBODY -> d_step { enqueue(next); next = NOBODY } :: else fi;
   goto user_code;
 
@@ -260,7 +260,7 @@ ends:
     fi;
     comes_true(4 + x); c = 0;
     if
-    :: to != NOBODY ->                                                    /* A3: back in the join below */
+    :: to != NOBODY ->                                                    /* AD3: back in the join below */
 #ifdef MUTANT_published_covered
        f[to].state = RUNNING;
 #endif
@@ -326,5 +326,5 @@ init {
     run canceller();
 #endif
   };
-  _nr_pr == 1 -> assert(queued == 0 && spares == bit(STACKS) - 1)         /* A5 */
+  _nr_pr == 1 -> assert(queued == 0 && spares == bit(STACKS) - 1)         /* AD5 */
 }

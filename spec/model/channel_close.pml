@@ -7,7 +7,7 @@
  *   C2  Elements of one sender are received in the order they were sent (delivers).
  *   C3  Nobody who can be claimed waits for what is there (settled, after every critical section).
  *   C4  A partner is told exactly once, after it was claimed (tells).
- *   C6  After the close nobody is left waiting: everybody ends, or it is an "invalid end state".
+ *   C6  After the second step of the close no sender is listed, nor a receiver: everybody ends, or it is an "invalid end state".
  *   Every element whose send said true is received exactly once, every other one never (init). No element is received
  *   after a receiver was told "closed" (delivers).
  *

@@ -4,9 +4,9 @@
  * old end into their own rings, a full ring sheds its older half.
  *
  * Shown
- *   D1  steal <= real <= tail <= steal + capacity: asserted after every step that changes one of them.
- *   D2  Every entry is taken exactly once (take) and none is left when every worker has gone home (init).
- *   D3  No slot is written while a thief still has to copy it (writes).
+ *   D1   steal <= real <= tail <= steal + capacity: asserted after every step that changes one of them.
+ *   DQ1  Every entry is taken exactly once (take) and none is left when every worker has gone home (init).
+ *   DQ2  No slot is written while a thief still has to copy it (writes).
  *
  * Steps, and what they stand for
  *   push         try_push, push_full, shed_half       pop_old, pop_young   the functions of that name
@@ -35,7 +35,7 @@
  * mutant: two_copiers        -DFILL0=4 -DPUSH0=1 -DTRY1=1 -DTRY2=1: a thief does not ask whether another one is copying
  * mutant: no_room_check      -DRESULT_ONLY -DFILL0=3 -DFILL1=4 -DTRY1=1 -DTRY2=1 -DVICTIM2=1: a thief copies over what another thief has claimed in its ring
  *
- * RESULT_ONLY leaves D1 and D3 out, so that a counterexample goes on until an entry is taken twice or lost.
+ * RESULT_ONLY leaves D1 and DQ2 out, so that a counterexample goes on until an entry is taken twice or lost.
  * Equivalent, so no mutant: a release that keeps the owner's real but puts the tag back to that of the claim. real only
  * grows, so no thief that loaded the head before the claim can find that head again. (A wrap of real would take 65,536
  * pops while that thief is held up; the code keeps the tag against that.)
@@ -78,7 +78,7 @@ inline take(x) { d_step { assert(x != 0 && !(taken & (1 << x))); taken = taken |
 /* D1; while the owner pops the young end the tail may be one below real. */
 #define d1(r) assert(dist(q[r].real, q[r].steal) <= dist(q[r].tail + 1, q[r].steal) && \
                      dist(q[r].tail + 1, q[r].steal) <= CAP + 1)
-/* D3: not a slot that a thief has claimed and not copied. */
+/* DQ2: not a slot that a thief has claimed and not copied. */
 #define d3(r, at) assert(dist(at, copied[r]) % CAP >= dist(claimed[r], copied[r]))
 #endif
 #ifdef MUTANT_no_tag
@@ -233,5 +233,5 @@ init {
     q[1].tail = (START + FILL1) & BITS; i = 0;
     run worker(0, PUSH0, TRY0, 1); run worker(1, 0, TRY1, 0); run worker(2, 0, TRY2, VICTIM2)
   };
-  at_work == 0 -> assert(taken == (1 << (ITEMS + 1)) - 2)                 /* D2 */
+  at_work == 0 -> assert(taken == (1 << (ITEMS + 1)) - 2)                 /* DQ1 */
 }

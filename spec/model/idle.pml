@@ -5,8 +5,8 @@
  *
  * Shown
  *   I1  Nobody is counted in or out twice: no count goes below zero, and at the end each worker is counted once.
- *   I3  No entry stays queued while a worker sleeps and nobody searches. Also when a fiber holds its worker for as long
- *       as others are queued (HOLD), also several: an end in which entries are left is a deadlock to Spin, "invalid end state".
+ *   I3  No entry stays queued while a worker sleeps and no other searches. (Also when one fiber or several hold their workers
+ *       for as long as others are queued, HOLD. An end in which entries are left is a deadlock to Spin, "invalid end state".)
  *   Every entry is run once.
  *
  * The StoreLoad is explicit. An entry that a thread publishes is first in that thread's store buffer (buf), where only

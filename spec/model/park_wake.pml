@@ -4,14 +4,14 @@
  * sched/runner.hpp. One frame, which is recycled for LIVES fibers one after another; each waits ROUNDS times.
  *
  * Shown
- *   P1  One enqueue per transition to RUNNABLE, by whoever made it; never queued twice (enqueue). F2, F4.
- *   P2  Nobody is on the stack of a fiber that is resumed (resume). F1, F5.
- *   P3  It is not resumed while a partner moves its element (resume); user code never runs while its node is listed.
- *   P4  A claim claims the wait its node was listed for (partner).
- *   P5  A wake that begins after its wait is over changes nothing. One that begins before may end a later wait only if
- *       the low bits of the ticket have come round meanwhile; then it is a wake for nothing, and harmless (waker).
- *   P6  No wake, element or cancellation is lost: each fiber ends, and every element is received or still there.
- *       (What waits in vain is an "invalid end state".) Nobody is woken for nothing for ever (LIVE).
+ *   PW1  One enqueue per transition to RUNNABLE, by whoever made it; never queued twice (enqueue). F2, F4.
+ *   PW2  Nobody is on the stack of a fiber that is resumed (resume). F1, F5.
+ *   PW3  It is not resumed while a partner moves its element (resume); user code never runs while its node is listed.
+ *   PW4  A claim claims the wait its node was listed for (partner).
+ *   PW5  A wake that begins after its wait is over changes nothing. One that begins before may end a later wait only if
+ *        the low bits of the ticket have come round meanwhile; then it is a wake for nothing, and harmless (waker).
+ *   PW6  No wake, element or cancellation is lost: each fiber ends, and every element is received or still there.
+ *        (What waits in vain is an "invalid end state".) Nobody is woken for nothing for ever (LIVE).
  *
  * Steps, and what they stand for
  *   waits        wait_as_fiber, enter_parking, park_fiber     commits   scheduler::commit_park, fiber_word::commit_park
@@ -106,7 +106,7 @@ inline waker(t, w) {
      :: must ->
         if
         :: wait == w
-        :: wait != w -> assert(current && low(wait) == low(w))            /* P5: the low bits came round */
+        :: wait != w -> assert(current && low(wait) == low(w))            /* PW5: the low bits came round */
         fi;
         enqueue(); must = false
      :: else
@@ -193,7 +193,7 @@ proctype worker() {
   bool must, current, saw_notified, saw_claimed;
 idle:
   if
-  :: atomic { queued > 0 -> queued--; assert(state == RUNNABLE && on_stack == 0 && !moving) }  /* P1, P2, P3 */
+  :: atomic { queued > 0 -> queued--; assert(state == RUNNABLE && on_stack == 0 && !moving) }  /* PW1, PW2, PW3 */
   :: over -> goto home
   fi;
   d_step { on_stack++; state = RUNNING };                                 /* runnable_to_running */
@@ -259,7 +259,7 @@ woken:
 
 served:
 progress_served:
-  assert(!listed);                                                        /* P3: user code */
+  assert(!listed);                                                        /* PW3: user code */
   d_step { timer_set = false; timer_armed = false; rounds-- };            /* ~wait_timer */
   if :: rounds > 0 -> goto next_wait :: else fi;
 
@@ -294,7 +294,7 @@ inline try_claim() {
     :: low_ticket == low(mine) && claimable -> claimed = true; won = true
     :: else -> won = false
     fi;
-    if :: won -> assert(my_wait == wait) :: else fi                       /* P4 */
+    if :: won -> assert(my_wait == wait) :: else fi                       /* PW4 */
   }
 }
 inline completes() {
@@ -409,5 +409,5 @@ init {
     run canceller();
 #endif
   };
-  _nr_pr == 1 -> assert(over && queued == 0 && on_stack == 0 && !lock && sent == received + in_store)  /* P6 */
+  _nr_pr == 1 -> assert(over && queued == 0 && on_stack == 0 && !lock && sent == received + in_store)  /* PW6 */
 }

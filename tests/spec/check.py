@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Every clause of spec/ has a row in spec/conformance.md, and every row names what exists.
+Ids in comments mean one thing each (ids.py).
 
 One line a row, "ok …" or "FAILED …"; exit code 1 if any failed. A row says `mutant: name` in its test column for each known
 flaw (tests/mutants) that breaks its clause: the name must be in the lists, and one of the tests that notice it in the row.
@@ -14,6 +15,7 @@ import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(TOP / "tests/mutants/runner"))
+from ids import wrong_ids  # noqa: E402
 from lists import read_mutants  # noqa: E402
 
 CLAUSE = re.compile(r"^(?:\|\s*|[-*]\s+|\d+\.\s+)?\*\*([A-Z]{1,2}\d+)\*\*", re.M)
@@ -34,7 +36,7 @@ class Tree:
             part.startswith((".git", "build")) for part in p.relative_to(top).parts)]
         self.paths = [("/" + p.relative_to(top).as_posix(), p) for p in self.files]
         self.texts = {}
-        self.clauses, self.doubled = read_clauses(top / "spec")
+        self.clauses, self.doubled, self.said = read_clauses(top / "spec")
         self.cases = read_cases(top / "tests")
         self.tags = set().union(*self.cases.values())
         self.scenarios = find_all(r'(?:\{|\bon\()\s*"([a-z0-9_]+)"\s*,', sorted((top / "tests/explore").glob("*.cpp")))
@@ -64,14 +66,16 @@ def tags_in(text):
 
 
 def read_clauses(folder):
-    where, doubled = {}, []
+    """{clause: its page}, those that are two clauses, {clause: its text}"""
+    where, doubled, said = {}, [], {}
     for page in sorted(folder.glob("*.md")):
         if page.name == "conformance.md":
             continue
-        for name in CLAUSE.findall(page.read_text()):
+        _, *parts = CLAUSE.split(page.read_text())
+        for name, text in zip(parts[::2], parts[1::2]):
             doubled += [name] if name in where else []
-            where[name] = page.name
-    return where, doubled
+            where[name], said[name] = page.name, text
+    return where, doubled, said
 
 
 def read_cases(folder):
@@ -157,6 +161,7 @@ def missing(tree, rows):
     yield from (f"{name} ({page}) has no row" for name, page in tree.clauses.items() if name not in named)
     yield from (f"{name} has two rows" for name in sorted(set(named)) if named.count(name) > 1)
     yield from (f"{name} is two clauses" for name in tree.doubled)
+    yield from wrong_ids(tree.top, tree.files, tree.said)
     original = {row["original clause"].partition(" ")[0] for _, _, row in rows if "original clause" in row}
     wanted = [f"F{i}" if s == "F" else f"{s}.{i}" for s, n in tree.original.items() for i in range(1, n + 1)]
     yield from (f"original clause {name} has no row" for name in wanted if name not in original)

@@ -5,7 +5,9 @@ import tempfile
 
 # A small tree in which all is well.
 GOOD = {
-    "spec/a.md": "**F1** one\n\n| **T1** | two |\n", "spec/model/m.pml": "", "runtime/x.hpp": "int claim; static_assert(true);",
+    "spec/a.md": "**F1** one owner runs it\n\n| **T1** | two |\n", "runtime/x.hpp": "int claim; static_assert(true);  // F1, XY2\n",
+    "spec/model/m.pml": "/* Shown\n *   F1  an owner runs it (once, and so on, as the functions below do)\n *   MM1  mine\n */\n",
+    "runtime/z.hpp": "//   F1   One owner: nobody else\n//        runs it.\n//   XY2  local\nint C4, b;  // F1 of \"Q7\"\n",
     "tests/a.cpp": 'TEST_CASE("a; b"\n "c", "[unit][x]") {}\nTEMPLATE_TEST_CASE("d", "[unit]", int) {}', "tests/explore/m.cpp": '{"scene", f, 3},',
     "tests/mutants/m.py": 'F = "f"\nMUTANTS = [("flaw", F, [], ["scene"]), ("another", F, [], {"cases": ["d"]}), ("third", F, [], {"cases": ["a; bc"]}),'
     '\n("fourth", F, [], ("scene",))]', "tests/mutants/run.py": "import gone",
@@ -17,7 +19,7 @@ SUMMARY = ("4 rows, 4 with a test, 0 later; 2 rows name a mutant; 1 of 2 rows of
            "1 of 4 mutants are named by no row")
 # (what is changed where, into what, and what must be said)
 BROKEN = [
-    ("spec/a.md", "one", "one\n\n**F2** more", "F2 (a.md) has no row"), ("spec/a.md", "two", "two |\n| **F1** | x", "F1 is two clauses"),
+    ("spec/a.md", "one", "one owner runs\n\n**F2** more", "F2 (a.md) has no row"), ("spec/a.md", "two", "two |\n| **F1** | x", "F1 is two clauses"),
     ("spec/conformance.md", "T1 two", "T9 two", "there is no clause T9"), ("spec/conformance.md", "| F1 | d", "| F7 | d", "there is no clause F7"),
     ("spec/conformance.md", "T1 two", "F1 two", "F1 has two rows"), ("spec/conformance.md", "### a.md", "### b.md", "F1 is a clause of a.md"),
     ("spec/conformance.md", "0.1 x", "0.3 x", "original clause 0.1 has no row"), ("spec/conformance.md", "| F1 | d |", "| F1 | |", "has no test"),
@@ -31,6 +33,12 @@ BROKEN = [
     ("spec/conformance.md", "model: m", "model: n", "no model 'n'"), ("spec/conformance.md", "tsan", "msan", "no suite 'msan'"),
     ("spec/conformance.md", "in x.hpp", "in a.cpp", "no static_assert in 'a.cpp'"), ("spec/conformance.md", "issue 7", "some day", "later than what"),
     ("spec/conformance.md", "`x.hpp`", "`y.hpp`", "no file 'y.hpp'"), ("spec/conformance.md", "`claim`", "`clam`", "no 'clam' in x.hpp"),
+    ("runtime/z.hpp", "owner: nobody else\n//        runs it.", "lock is held.", "F1 in runtime/z.hpp does not say what clause F1 says"),
+    ("runtime/z.hpp", "//        runs it.\n", "//        sleeps whenever thieves search elsewhere.\n", "F1 in runtime/z.hpp does not say what clause F1 says"),
+    ("spec/model/m.pml", "owner runs it", "idea", "F1 in spec/model/m.pml does not say what clause F1 says"),
+    ("runtime/z.hpp", "XY2", "F2", "F2 in runtime/z.hpp is no clause, but its letters are those of clauses"),
+    ("spec/model/m.pml", "MM1", "XY1", "XY1 in spec/model/m.pml has the letters of runtime/z.hpp"),
+    ("runtime/x.hpp", "XY2", "XY3", "runtime/x.hpp cites XY3, which nothing defines"),
     ("spec/conformance.md", "`x.hpp` ", "", "'claim' stands in no file"), ("spec/a.md", "one", "[one](gone.md)", "links to 'gone.md'"),
 ]
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Random programs of nurseries, channels, pipes, selects, deadlines, cancellations and a plain thread, over seeds,
 // worker counts and chaos. Everybody keeps a diary; afterwards
-//   P1  what was accepted from a sender was received exactly once, if the channel was drained, and nothing else was;
-//   P2  nobody saw two letters of one sender on one channel in the wrong order;
-//   P3  an operation that was cancelled, refused or timed out has left the letter with its sender; one that succeeded
-//       has not;
-//   P4  of a pipe whose receivers have gone early, every sender's first letters have arrived, up to some point; if one
-//       receiver saw the end, all have;
-//   P5  oneshot, broadcast and watch deliver what their comments promise;
-//   P6  every letter is destroyed exactly once.
+//   CP1  what was accepted from a sender was received exactly once, if the channel was drained, and nothing else was;
+//   CP2  nobody saw two letters of one sender on one channel in the wrong order;
+//   CP3  an operation that was cancelled, refused or timed out has left the letter with its sender; one that succeeded
+//        has not;
+//   CP4  of a pipe whose receivers have gone early, every sender's first letters have arrived, up to some point; if one
+//        receiver saw the end, all have;
+//   CP5  oneshot, broadcast and watch deliver what their comments promise;
+//   CP6  every letter is destroyed exactly once.
 //
 // Nothing waits for ever: each round ends with its channels closed, or cancelled and closed; pipes end by themselves.
 #include <deque>
@@ -57,7 +57,7 @@ struct entry {
 struct diary {
   int who;
   int written = 0;
-  int wrongs = 0;  // P3, P5
+  int wrongs = 0;  // CP3, CP5
   std::vector<entry> sent, got;
   std::vector<int> ended;  // pipes it has seen the end of
 };
@@ -355,14 +355,14 @@ void random_round(world& w, std::uint64_t seed) {
   }
 }
 
-// P1 and P4: per channel and sender, the letters accepted, and those received.
+// CP1 and CP4: per channel and sender, the letters accepted, and those received.
 struct account {
   std::vector<int> sent;
   std::set<int> got;
 };
 
 struct audit {
-  int wrongs = 0;  // P3, P5
+  int wrongs = 0;  // CP3, CP5
   int disorder = 0, duplicates = 0, strange = 0, lost = 0;
   long alive = 0;
   std::size_t received = 0;

@@ -72,12 +72,12 @@ void collect_reports(const test::reports& reported, ledger& l) {
   for (const auto& r : reported.taken()) {
     try {
       if (r.failure != nullptr) std::rethrow_exception(r.failure);
-      l.wrongs.push_back("L9 reported: " + r.who + ": " + r.text);
+      l.wrongs.push_back("LG9 reported: " + r.who + ": " + r.text);
     } catch (const mishap& m) {
       l.reported.push_back(m.number);
     } catch (const closed_with&) {  // of join_all's others, and of those who lost a race
     } catch (...) {
-      l.wrongs.push_back("L9 reported: " + r.who + ": " + r.text);
+      l.wrongs.push_back("LG9 reported: " + r.who + ": " + r.text);
     }
   }
 }

@@ -9,18 +9,18 @@
 //
 // The model, per channel: elements in order, waiting receivers and waiting senders in the order they came, closed or
 // not.
-//   M1  send     closed: refused; else the first waiting receiver gets the element; else it goes behind the elements if
-//                there are fewer than the capacity; else it waits.
-//   M2  receive  the first element, and then the first waiting senders move up as far as there is room; else that of
-//                the first waiting sender; else closed if closed; else it waits.
-//   M3  close    has two moments: at the first the channel is closed and all waiting receivers are refused; at the
-//                second, before the response, the elements of waiting senders go behind the others, in order, whatever
-//                the capacity, and these senders are done. In between a waiting sender can still be matched: a
-//                receive takes the same element either way, but a waiting select may be matched elsewhere.
-//   M4  select   takes one of the cases that are ready, any; if none is, it waits in all, several on one channel
-//                in any order, and leaves all at the first match. It never meets itself: it asks before it is listed.
-//   M5  without waiting (try_, `otherwise`): there was a moment at which no case was ready, and all were looked at in
-//                it. An operation that timed out says the same.
+//   CH1  send     closed: refused; else the first waiting receiver gets the element; else it goes behind the elements
+//                 if there are fewer than the capacity; else it waits.
+//   CH2  receive  the first element, and then the first waiting senders move up as far as there is room; else that of
+//                 the first waiting sender; else closed if closed; else it waits.
+//   CH3  close    has two moments: at the first the channel is closed and all waiting receivers are refused; at the
+//                 second, before the response, the elements of waiting senders go behind the others, in order, whatever
+//                 the capacity, and these senders are done. In between a waiting sender can still be matched: a receive
+//                 takes the same element either way, but a waiting select may be matched elsewhere.
+//   CH4  select   takes one of the cases that are ready, any; if none is, it waits in all, several on one channel in
+//                 any order, and leaves all at the first match. It never meets itself: it asks before it is listed.
+//   CH5  without waiting (try_, `otherwise`): there was a moment at which no case was ready, and all were looked at in
+//        it. An operation that timed out says the same.
 #pragma once
 
 #include <algorithm>
@@ -134,7 +134,7 @@ struct configuration {
   };
 };
 
-// The rules M1 to M5. `now` is what each party is doing; a function that returns false has met an outcome that is not
+// The rules CH1 to CH5. `now` is what each party is doing; a function that returns false has met an outcome that is not
 // the recorded one, and the configuration is worthless.
 class model {
  public:

@@ -4,22 +4,22 @@
 //
 // The model: who holds the mutex; who waits for a notification, in the order they came; the permits, and who waits for
 // how many of them, in the order they came.
-//   H1  lock     when nobody holds the mutex. Given up (try_, too late): at a moment at which somebody did.
-//   H2  unlock   by the holder.
-//   H3  wait     has three moments. The holder lets go of the mutex and is listed; it is notified, which is another's
-//                moment, or it leaves the line, too late or cancelled; it has the mutex again, when nobody holds it.
-//                It ends for no reason (spec M22) only if H9 gives it one.
-//   H4  notify   the first of the line, or all of it. One that leaves too late or cancelled left before that.
-//   H5  acquire  if nobody waits and there are enough permits; else it is listed, and complete when it has got them, or
-//                has left the line.
-//   H6  release  and leaving: permits are dealt out from the front of the line, to each all it wants, as far as they
-//   go. H7  try_acquire  has failed while somebody waited, or was inside acquire about to find out whether it must, or
-//   while
-//                there were not enough.
-//   H8  cancelled   it has not begun, or was listed and left.
-//   H9  cancel   of whomever: who is inside a wait may be woken for nothing, once. It then ends a wait for a
-//   notification;
-//                one for permits it goes on with, in its old place, but while it is away those behind it may be served.
+//   SH1  lock     when nobody holds the mutex. Given up (try_, too late): at a moment at which somebody did.
+//   SH2  unlock   by the holder.
+//   SH3  wait     has three moments. The holder lets go of the mutex and is listed; it is notified, which is another's
+//                 moment, or it leaves the line, too late or cancelled; it has the mutex again, when nobody holds it.
+//                 It ends for no reason (spec M22) only if SH9 gives it one.
+//   SH4  notify   the first of the line, or all of it. One that leaves too late or cancelled left before that.
+//   SH5  acquire  if nobody waits and there are enough permits; else it is listed, and complete when it has got them,
+//                 or has left the line.
+//   SH6  release  and leaving: permits are dealt out from the front of the line, to each all it wants, as far as they
+//                 go.
+//   SH7  try_acquire  has failed while somebody waited, or was inside acquire about to find out whether it must, or
+//                     while there were not enough.
+//   SH8  cancelled  it has not begun, or was listed and left.
+//   SH9  cancel   of whomever: who is inside a wait may be woken for nothing, once. It then ends a wait for a
+//                 notification; one for permits it goes on with, in its old place, but while it is away those behind it
+//                 may be served.
 #pragma once
 
 #include <algorithm>
@@ -84,14 +84,14 @@ struct configuration {
   };
 };
 
-// The rules H1 to H9 for one configuration. A function that returns false has met an outcome that is not the recorded
+// The rules SH1 to SH9 for one configuration. A function that returns false has met an outcome that is not the recorded
 // one, or a moment that can't be yet: the configuration is worthless.
 class rules {
  public:
   using now_t = std::vector<const operation*>;
   rules(const now_t& now, configuration& c) : now_(now), c_(c) {}
 
-  // H8.
+  // SH8.
   [[nodiscard]] bool never_begin(std::uint8_t who) { return completed(who); }
 
   // The first moment.
@@ -120,7 +120,7 @@ class rules {
     std::erase(c_.acquiring, static_cast<char>(who));
     return deal_out() && completed(who);
   }
-  // H9.
+  // SH9.
   [[nodiscard]] bool wake_for_nothing(std::uint8_t who) {
     if (!calm_down(who)) return false;
     return now_[who]->what == act::acquire ? go_away(who) : now_[who]->result == ending::done && leave_condition(who);
@@ -184,7 +184,7 @@ class rules {
     c_.permits -= op.count;
     return op.result == ending::done && completed(who);
   }
-  // H7.
+  // SH7.
   [[nodiscard]] bool somebody_comes(std::uint8_t but) const {
     for (std::size_t p = 0; p < now_.size(); ++p) {
       if (p == but || (c_.phases[p] != configuration::invoked && c_.phases[p] != configuration::away)) continue;

@@ -42,7 +42,7 @@ std::string broken_laws(const std::function<void(ledger&)>& harm) {
   ledger l = sound();
   harm(l);
   std::string laws;
-  for (const auto& complaint : audit(l)) laws += complaint.substr(0, 2) + " ";
+  for (const auto& complaint : audit(l)) laws += complaint.substr(0, complaint.find(' ')) + " ";
   return laws;
 }
 
@@ -52,56 +52,56 @@ TEST_CASE("the ledger's laws accept a sound program", "[unit][stress]") {
 
 TEST_CASE("the ledger's laws reject broken programs", "[unit][stress]") {
   SECTION("a letter is lost in a drained channel") {
-    CHECK(broken_laws([](ledger& l) { l.receipts.erase(l.receipts.begin() + 1); }) == "L3 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.erase(l.receipts.begin() + 1); }) == "LG3 ");
   }
   SECTION("a letter is lost in the middle of a channel that was not drained") {
-    CHECK(broken_laws([](ledger& l) { l.receipts.back().number = 6; }) == "L3 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.back().number = 6; }) == "LG3 ");
   }
   SECTION("a letter comes twice: to one receiver, to two") {
-    CHECK(broken_laws([](ledger& l) { l.receipts.insert(l.receipts.begin(), {6, 0, 5, 1}); }) == "L1 L2 ");
-    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 1}); }) == "L1 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.insert(l.receipts.begin(), {6, 0, 5, 1}); }) == "LG1 LG2 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 1}); }) == "LG1 ");
   }
   SECTION("a letter comes from nowhere, or although its send failed") {
-    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 9}); }) == "L1 ");
-    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 3}); }) == "L1 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 9}); }) == "LG1 ");
+    CHECK(broken_laws([](ledger& l) { l.receipts.push_back({8, 0, 5, 3}); }) == "LG1 ");
   }
   SECTION("letters of one sender are reordered") {
-    CHECK(broken_laws([](ledger& l) { std::swap(l.receipts[0], l.receipts[1]); }) == "L2 ");
+    CHECK(broken_laws([](ledger& l) { std::swap(l.receipts[0], l.receipts[1]); }) == "LG2 ");
   }
   SECTION("a letter leaks, or is destroyed twice") {
-    CHECK(broken_laws([](ledger& l) { l.letters[0].destroyed = 0; }) == "L4 ");
-    CHECK(broken_laws([](ledger& l) { l.letters[5].destroyed = 2; }) == "L4 ");
+    CHECK(broken_laws([](ledger& l) { l.letters[0].destroyed = 0; }) == "LG4 ");
+    CHECK(broken_laws([](ledger& l) { l.letters[5].destroyed = 2; }) == "LG4 ");
   }
   SECTION("a child outlives its scope, a scope the one around it, a scope is never left") {
-    CHECK(broken_laws([](ledger& l) { l.lives[2].gone = 75; }) == "L5 ");
-    CHECK(broken_laws([](ledger& l) { l.scopes[3].left = 85; }) == "L5 ");
-    CHECK(broken_laws([](ledger& l) { l.scopes[3].left = 0; }) == "L5 ");
+    CHECK(broken_laws([](ledger& l) { l.lives[2].gone = 75; }) == "LG5 ");
+    CHECK(broken_laws([](ledger& l) { l.scopes[3].left = 85; }) == "LG5 ");
+    CHECK(broken_laws([](ledger& l) { l.scopes[3].left = 0; }) == "LG5 ");
   }
   SECTION("a cancellation without a cause: none, another one, a later one, one further in") {
-    CHECK(broken_laws([](ledger& l) { l.causes.erase(l.causes.begin()); }) == "L6 ");
-    CHECK(broken_laws([](ledger& l) { l.causes[0].why.tag = 8; }) == "L6 ");
-    CHECK(broken_laws([](ledger& l) { l.sightings[1].why.kind = cancel_kind::shutdown; }) == "L6 ");
-    CHECK(broken_laws([](ledger& l) { l.sightings[0].when = 9; }) == "L6 ");
-    CHECK(broken_laws([](ledger& l) { l.sightings[0].scope = 0; }) == "L6 ");
+    CHECK(broken_laws([](ledger& l) { l.causes.erase(l.causes.begin()); }) == "LG6 ");
+    CHECK(broken_laws([](ledger& l) { l.causes[0].why.tag = 8; }) == "LG6 ");
+    CHECK(broken_laws([](ledger& l) { l.sightings[1].why.kind = cancel_kind::shutdown; }) == "LG6 ");
+    CHECK(broken_laws([](ledger& l) { l.sightings[0].when = 9; }) == "LG6 ");
+    CHECK(broken_laws([](ledger& l) { l.sightings[0].scope = 0; }) == "LG6 ");
   }
   SECTION("a cancellation reaches through a shield") {
-    CHECK(broken_laws([](ledger& l) { l.sightings.push_back({3, asked, 40}); }) == "L6 ");
-    CHECK(broken_laws([](ledger& l) { l.sightings.push_back({2, asked, 40}); }) == "L6 ");
+    CHECK(broken_laws([](ledger& l) { l.sightings.push_back({3, asked, 40}); }) == "LG6 ");
+    CHECK(broken_laws([](ledger& l) { l.sightings.push_back({2, asked, 40}); }) == "LG6 ");
   }
   SECTION("a cancellation does not arrive") {
-    CHECK(broken_laws([](ledger& l) { l.passages.push_back({1, 0}); }) == "L7 ");
-    CHECK(broken_laws([](ledger& l) { l.passages.push_back({3, 3}); }) == "L7 ");
+    CHECK(broken_laws([](ledger& l) { l.passages.push_back({1, 0}); }) == "LG7 ");
+    CHECK(broken_laws([](ledger& l) { l.passages.push_back({3, 3}); }) == "LG7 ");
   }
   SECTION("a failure reaches nobody") {
-    CHECK(broken_laws([](ledger& l) { l.thrown.push_back(2); }) == "L8 ");
-    CHECK(broken_laws([](ledger& l) { l.received.clear(); }) == "L8 ");
+    CHECK(broken_laws([](ledger& l) { l.thrown.push_back(2); }) == "LG8 ");
+    CHECK(broken_laws([](ledger& l) { l.received.clear(); }) == "LG8 ");
   }
   SECTION("a failure is reported although somebody got it, or twice") {
-    CHECK(broken_laws([](ledger& l) { l.reported.push_back(1); }) == "L8 ");
-    CHECK(broken_laws([](ledger& l) { l.reported.push_back(3); }) == "L8 ");
+    CHECK(broken_laws([](ledger& l) { l.reported.push_back(1); }) == "LG8 ");
+    CHECK(broken_laws([](ledger& l) { l.reported.push_back(3); }) == "LG8 ");
   }
   SECTION("something was wrong on the spot") {
-    CHECK(broken_laws([](ledger& l) { l.wrongs.push_back("L9 a sum"); }) == "L9 ");
+    CHECK(broken_laws([](ledger& l) { l.wrongs.push_back("LG9 a sum"); }) == "LG9 ");
   }
 }
 
@@ -116,7 +116,7 @@ std::uint64_t digest(const std::vector<node>& steps) {
   return sum;
 }
 
-// W5: whoever waits for ever is below a scope that is cancelled for sure, with no shield in between.
+// PL5: whoever waits for ever is below a scope that is cancelled for sure, with no shield in between.
 int uncertain(const std::vector<node>& steps, bool doomed) {
   int found = 0;
   for (const node& n : steps) {
@@ -134,7 +134,7 @@ int uncertain(const std::vector<node>& steps, bool doomed) {
   return found;
 }
 
-// W2: a step uses only halls around it, and a hall's owner not its own.
+// PL2: a step uses only halls around it, and a hall's owner not its own.
 int strangers(const std::vector<node>& steps, unsigned halls) {
   int found = 0;
   for (const node& n : steps) {

@@ -2,10 +2,10 @@
 // A child process by its pidfd.
 //
 // Invariants
-//   P1  The child is reaped exactly once: by the first call that finds it ended, by the destructor, or, if it is
-//       detached, by the watcher's thread. Until then its process id and its pidfd mean this child.
-//   P2  No error or exception leaves a child without an owner: the destructor kills and reaps a child that is neither
-//       reaped nor detached.
+//   PR8  The child is reaped exactly once: by the first call that finds it ended, by the destructor, or, if it is
+//        detached, by the watcher's thread (PR9). No error or exception leaves a child without an owner: the destructor
+//        kills and reaps a child that is neither reaped nor detached.
+//   CL1  Until the child is reaped, its process id and its pidfd mean this child.
 #pragma once
 
 #include <atomic>

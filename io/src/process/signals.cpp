@@ -8,10 +8,11 @@
 // counts them (tokens). Slots are reused but never freed, so a handler may walk their list at any time.
 //
 // Invariants
-//   G1  There are at least as many tokens (in the eventfd, or taken by a waiter that is about to clear a bit, or about
-//       to be written by the handler) as bits of `pending`. So no bit stays while somebody waits for a token. A token
-//       that finds no bit is dropped: a select has taken that signal without one.
-//   G2  A slot is given up only when no handler uses it, so the eventfd that a handler writes to is this object's:
+//   SG1   There are at least as many tokens (in the eventfd, or taken by a waiter that is about to clear a bit, or
+//         about to be written by the handler) as bits of `pending`. So no bit stays while somebody waits for a token. A
+//         token that finds no bit is dropped: a select has taken that signal without one.
+//   PR15  A slot is given up only when no handler uses it, so a handler touches nothing of an object that has been
+//         destroyed, and the eventfd that it writes to is this object's:
 //
 //       handler                                   destructor of the object
 //       1. ++visitors                             1. wanted = 0

@@ -2,11 +2,10 @@
 // One direction of a duplex: a ring of bytes, those who wait to read it and those who wait to write it.
 //
 // Invariants, whenever nobody holds the lock
-//   P1  Readers are listed only while the ring is empty and both ends are open, writers only while it is full and both
-//       ends are open. So no later call overtakes one that waits.
-//   P2  A waiter is claimed under the lock and its bytes are moved there, all or none. A call that was cancelled, or
-//       whose deadline came, has moved nothing.
-//   P3  Those claimed are completed after the lock has been released, by whoever claimed them.
+//   ST13  Readers are listed only while the ring is empty and both ends are open, writers only while it is full and
+//         both ends are open. So no later call overtakes one that waits.
+//   ST14  A waiter is claimed under the lock and its bytes are moved there, all or none, and it is completed by its
+//         claimer after the lock was released. A call that was cancelled, or whose deadline came, has moved nothing.
 #pragma once
 
 #include <algorithm>
@@ -154,7 +153,7 @@ class byte_pipe {
     return static_cast<std::ptrdiff_t>(n);
   }
 
-  // Brings P1 about again: performs the calls of those who need not wait any more. They are the caller's to
+  // Brings ST13 about again: performs the calls of those who need not wait any more. They are the caller's to
   // complete.
   void serve(wake_batch& wakes) noexcept {
     for (bool moved = true; moved;) {

@@ -3,11 +3,11 @@
 // its descriptor, and tried again when that is ready.
 //
 // Invariants, all under the lock
-//   R1  An operation is in no list (its submitter tries it), in the list of its descriptor, or in the done list.
-//   R2  If the list of a descriptor is not empty, the events that its operations wait for are armed, or an event of it
-//       has been collected and is about to be handled. Arming is level triggered, and comes after listing: readiness in
-//       between is not missed.
-//   R3  Whoever puts an operation into the done list while a thread sleeps in wait() interrupts that sleep.
+//   RD1  An operation is in no list (its submitter tries it), in the list of its descriptor, or in the done list.
+//   RD2  If the list of a descriptor is not empty, the events that its operations wait for are armed, or an event of it
+//        has been collected and is about to be handled. Arming is level triggered, and comes after listing: readiness
+//        in between is not missed.
+//   IO6  A thread that puts an operation into the done list while another one sleeps in wait() ends that sleep.
 //
 // Descriptors are non-blocking (O_NONBLOCK).
 #pragma once

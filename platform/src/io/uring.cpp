@@ -8,14 +8,14 @@
 // worker enters the kernel next, at the clock tick at the latest. (Since 5.19; older kernels interrupt.)
 //
 // Invariants, all under the lock
-//   G1  A submitted operation is in `unsent_`, because the submission queue had no room, or is the user data of exactly
-//       one of: an entry of that queue, a request in the kernel, a completion.
-//   G2  A cancellation is queued behind the operation it names, and is in the kernel before that operation's memory can
-//       be another's: entries are taken in order.
-//   G3  An operation that the kernel ends with -EAGAIN, because its descriptor is O_NONBLOCK, is submitted again when a
-//       poll request has completed. `cancelled` is remembered in its state, because in between the kernel has nothing
-//       to cancel.
-//   G4  `asleep` is set before the sleeper looks for `woken`, and `woken` before the waker looks for `asleep`.
+//   UR1  A submitted operation is in `unsent_`, because the submission queue had no room, or is the user data of
+//        exactly one of: an entry of that queue, a request in the kernel, a completion.
+//   UR2  A cancellation is queued behind the operation it names, and is in the kernel before that operation's memory
+//        can be another's: entries are taken in order.
+//   UR3  An operation that the kernel ends with -EAGAIN, because its descriptor is O_NONBLOCK, is submitted again when
+//        a poll request has completed. `cancelled` is remembered in its state, because in between the kernel has
+//        nothing to cancel.
+//   UR4  `asleep` is set before the sleeper looks for `woken`, and `woken` before the waker looks for `asleep`.
 #include <liburing.h>
 #include <poll.h>
 #include <sys/eventfd.h>

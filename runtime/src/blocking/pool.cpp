@@ -50,7 +50,7 @@ blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>&
     ++jobs_;
     chosen->given = &job;
     hold.unlock();
-    chosen->parker.unpark();  // still exists: it waits for this token before it does anything else (P3)
+    chosen->parker.unpark();  // still exists: it waits for this token before it does anything else (B6)
     return placement::done;
   }
   if (threads_ - (starting_ ? 1 : 0) < limit_) return placement::needs_thread;
@@ -148,7 +148,7 @@ bool blocking_pool::time_is_up(member& me) noexcept {
   return false;
 }
 
-// In the critical section in which it decides to leave: a job queued after that must not count on it (P2).
+// In the critical section in which it decides to leave: a job queued after that must not count on it (B4).
 void blocking_pool::resign(member& me) noexcept {
   me.left_before = std::exchange(left_, &me);
   if (--threads_ == 0) all_left_.notify_all();

@@ -4,17 +4,18 @@
 // that waits for it; the pool allocates for threads only.
 //
 // Invariants, under mutex_
-//   P1  A job is queued only while no thread is idle; a thread is idle only while no job is queued.
-//   P2  While a job is queued there is a thread that will take it; or one is being started for this very job, by a
-//       caller that removes the job again if the start fails and there is no other thread.
-//   P3  The caller that unlists an idle thread gives it a job, or none to make it leave, and then exactly one token. A
+//   B4  A job is queued only while no thread is idle; a thread is idle only while no job is queued. While a job is
+//       queued there is a thread that will take it; or one is being started for this very job, by a caller that removes
+//       the job again if the start fails and there is no other thread. A thread decides to leave in the critical
+//       section in which it finds nothing to do.
+//   B6  The caller that unlists an idle thread gives it a job, or none to make it leave, and then exactly one token. A
 //       thread that unlists itself, because its idle time is over, gets none; one that finds itself unlisted at that
 //       moment waits for the token, which is on its way. So no token is ever left over, and no thread wakes up for
 //       nothing.
-//   P4  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
+//   B5  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
 //       next job, before it opens the gate: so a fiber that goes on to its next call finds this thread idle. A job that
 //       the thread is given meanwhile waits only until the gate is open.
-//   P5  A thread that leaves is no longer counted, and joins the one that left before it. stop() joins the last.
+//   B7  A thread that leaves is no longer counted, and joins the one that left before it. stop() joins the last.
 //
 // Threads are started one at a time, under start_mutex_, and without mutex_: so the counted threads really exist when a
 // start fails, and a thread whose idle time is over, which takes start_mutex_ for a moment, knows that its `handle` has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Descriptors in use: when they are closed (H1, H2 of io.hpp), and how fibers and plain threads wait for an operation.
+// Descriptors in use: when they are closed (IO13), and how fibers and plain threads wait for an operation.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>

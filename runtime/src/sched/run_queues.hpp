@@ -5,12 +5,11 @@
 // share the injection queue: for fibers made runnable by plain threads, and for what overflows a ring.
 //
 // Invariants
-//   Q1  A fiber is pushed exactly once for each transition to RUNNABLE (F2, F4). It is in exactly one place from the
-//       push until somebody takes it.
-//   Q2  A push publishes the entry, then signals (worker_pool::signal): idle_set I3. Except into the LIFO slot, to
-//       which its owner comes next: only the monitor is woken for that.
-//   Q3  Only the owner pushes to its LIFO slot and its ring. Thieves take from the old end of the ring, and from the
-//       LIFO slot of a worker that the monitor has marked as stalled.
+//   Q4   A RUNNABLE fiber is pushed exactly once for each transition to RUNNABLE (F2, F4), and is in exactly one place
+//        from the push until a worker takes it. A push makes the entry visible, then signals (worker_pool::signal; I3).
+//   Q8   No worker is woken for the LIFO slot, because its owner comes to it next: only the monitor is. The slot of a
+//        worker that the monitor has marked as stalled is open to thieves.
+//   RQ1  Only the owner pushes to its LIFO slot and its ring. Thieves take from the old end of the ring.
 //
 // Order: the LIFO slot first, but at most three times in a row while others wait in the ring; then the ring, oldest
 // first. When the injection queue has its turn is the dispatcher's decision.

@@ -118,7 +118,7 @@ bool worker_pool::wake_claimed(std::uint32_t index) noexcept {
   return false;
 }
 
-// The caller owns the slot: P2.
+// The caller owns the slot: WP2.
 bool worker_pool::start_thread(std::uint32_t index) noexcept {
   std::lock_guard hold(threads_mutex_);
   if (stopping_) return false;

@@ -5,10 +5,10 @@
 // Slots 0 … 2·M-1, where M workers are configured (0 … M-1 if the pool is not elastic).
 //
 // Invariants
-//   P1  Workers that are live plus startable ones (a bit in the idle set, no thread) are at least M. Promotion adds
-//       live ones; retirement takes them away again, but never below M workers that are not stalled.
-//   P2  A slot belongs to whoever has claimed its bit in the idle set, to whoever promotes it while it is dead (one at
-//       a time), or to its own thread.
+//   WP1  Workers that are live plus startable ones (a bit in the idle set, no thread) are at least M. Promotion adds
+//        live ones; retirement takes them away again, but never below M workers that are not stalled.
+//   WP2  A slot belongs to whoever has claimed its bit in the idle set, to whoever promotes it while it is dead (one at
+//        a time), or to its own thread.
 #pragma once
 
 #include <cstdint>

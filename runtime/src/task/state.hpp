@@ -117,7 +117,7 @@ class fiber_word {
  public:
   [[nodiscard]] word_view load() const noexcept { return word_view(bits_.load(std::memory_order_acquire)); }
 
-  // The spawner, whose frame holds no live fiber. The release is that of the push into a run queue (Q1).
+  // The spawner, whose frame holds no live fiber. The release is that of the push into a run queue (Q4).
   void init_to_runnable(std::uint16_t ticket) noexcept {
     if constexpr (platform::debug_checks) {
       if (const auto seen = load(); !has_no_fiber(seen.state())) illegal(seen, lifecycle::runnable);

@@ -5,13 +5,14 @@
 // thread that ends gives its proxy to the next one.
 //
 // Invariants
-//   P1  Every proxy ever made is in the list `made`, for the life of the process. So it is always reachable, also for a
-//       leak checker while only a thread's storage points to it.
-//   P2  A proxy is in `idle` or is the `thread_proxy` of exactly one thread.
-//   P3  A thread that has a proxy has the key set, so it gives the proxy back when it ends. The system calls the
-//       destructors of keys after those of all thread_local objects, and calls them again, up to
-//       PTHREAD_DESTRUCTOR_ITERATIONS times, for keys that were set again by then: a thread may wait in both.
-//   P4  Values of the thread (fiber_local) are destroyed while it still has its proxy: their destructors may wait, too.
+//   PX1  Every proxy ever made is in the list `made`, for the life of the process. So it is always reachable, also for
+//        a leak checker while only a thread's storage points to it.
+//   PX2  A proxy is in `idle` or is the `thread_proxy` of exactly one thread.
+//   PX3  A thread that has a proxy has the key set, so it gives the proxy back when it ends. The system calls the
+//        destructors of keys after those of all thread_local objects, and calls them again, up to
+//        PTHREAD_DESTRUCTOR_ITERATIONS times, for keys that were set again by then: a thread may wait in both.
+//   PX4  Values of the thread (fiber_local) are destroyed while it still has its proxy: their destructors may wait,
+//        too.
 //
 // Rejected: giving the proxy back in the destructor of a thread_local object alone. Objects that the thread made before
 // its first wait are destroyed after that one; if one of them waited, it took a proxy that nobody gave back.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // What happened in a random program, as data, and whether that can be right. Laws:
 //
-//   L1  a letter that a send accepted is received at most once; one that it did not accept is not received
-//   L2  nobody receives two letters of one sender on one channel in the wrong order
-//   L3  of a channel that was drained every accepted letter was received; of one that was not, of every sender the first
-//       ones, up to some point
-//   L4  every letter is destroyed exactly once
-//   L5  a child is gone before its scope is left, a scope before the one around it
-//   L6  a `cancelled` has a cause: somebody gave that reason to a scope around the place before, no shield in between
-//   L7  nobody passes a cancellation point after a scope around it was cancelled, no shield in between
-//   L8  a failure that left a child is received by somebody, or else reported, once
-//   L9  what was noted as wrong on the spot: values, limits, handlers
+//   LG1  a letter that a send accepted is received at most once; one that it did not accept is not received
+//   LG2  nobody receives two letters of one sender on one channel in the wrong order
+//   LG3  of a channel that was drained every accepted letter was received; of one that was not, of every sender the
+//        first ones, up to some point
+//   LG4  every letter is destroyed exactly once
+//   LG5  a child is gone before its scope is left, a scope before the one around it
+//   LG6  a `cancelled` has a cause: somebody gave that reason to a scope around the place before, no shield in between
+//   LG7  nobody passes a cancellation point after a scope around it was cancelled, no shield in between
+//   LG8  a failure that left a child is received by somebody, or else reported, once
+//   LG9  what was noted as wrong on the spot: values, limits, handlers
 #pragma once
 
 #include <algorithm>
@@ -116,18 +116,18 @@ class auditor {
       const auto found = came.find({s.channel, s.sender, s.number});
       const int times = found == came.end() ? 0 : found->second;
       if (found != came.end()) came.erase(found);
-      if (times > 1) complain("L1", "received twice: channel, sender, number", s.channel, s.sender, s.number);
-      if (times > 0 && !s.accepted) complain("L1", "not sent but received:", s.channel, s.sender, s.number);
-      if (s.destroyed != 1) complain("L4", "destroyed so often:", s.destroyed, s.channel, s.sender, s.number);
+      if (times > 1) complain("LG1", "received twice: channel, sender, number", s.channel, s.sender, s.number);
+      if (times > 0 && !s.accepted) complain("LG1", "not sent but received:", s.channel, s.sender, s.number);
+      if (s.destroyed != 1) complain("LG4", "destroyed so often:", s.destroyed, s.channel, s.sender, s.number);
       if (!s.accepted) continue;
-      if (times == 0 && l_.drained.contains(s.channel)) complain("L3", "lost:", s.channel, s.sender, s.number);
+      if (times == 0 && l_.drained.contains(s.channel)) complain("LG3", "lost:", s.channel, s.sender, s.number);
       if (times == 0) broken.insert({s.channel, s.sender});
       if (times != 0 && broken.contains({s.channel, s.sender})) {
-        complain("L3", "came although an earlier one did not:", s.channel, s.sender, s.number);
+        complain("LG3", "came although an earlier one did not:", s.channel, s.sender, s.number);
       }
     }
     for (const auto& [k, times] : came) {
-      complain("L1", "from nowhere:", std::get<0>(k), std::get<1>(k), std::get<2>(k));
+      complain("LG1", "from nowhere:", std::get<0>(k), std::get<1>(k), std::get<2>(k));
     }
   }
 
@@ -136,7 +136,7 @@ class auditor {
     for (const auto& r : l_.receipts) {
       const auto [at, first] = latest.try_emplace({r.receiver, r.channel, r.sender}, r.number);
       if (!first && r.number <= std::exchange(at->second, r.number)) {
-        complain("L2", "out of order: receiver, channel, sender, number", r.receiver, r.channel, r.sender, r.number);
+        complain("LG2", "out of order: receiver, channel, sender, number", r.receiver, r.channel, r.sender, r.number);
       }
     }
   }
@@ -145,12 +145,12 @@ class auditor {
 
   void lives() {
     for (const auto& c : l_.lives) {
-      if (at(c.scope).left != 0 && c.gone > at(c.scope).left) complain("L5", "a child outlived scope", c.scope);
+      if (at(c.scope).left != 0 && c.gone > at(c.scope).left) complain("LG5", "a child outlived scope", c.scope);
     }
     for (const auto& s : l_.scopes) {
-      if (s.left == 0) complain("L5", "a scope was never left, in scope", s.parent);
+      if (s.left == 0) complain("LG5", "a scope was never left, in scope", s.parent);
       if (s.parent >= 0 && at(s.parent).left != 0 && s.left > at(s.parent).left) {
-        complain("L5", "a scope outlived scope", s.parent);
+        complain("LG5", "a scope outlived scope", s.parent);
       }
     }
   }
@@ -176,7 +176,8 @@ class auditor {
         return it != first.end() && it->second < s.when;
       });
       if (!explained) {
-        complain("L6", "cancelled without a cause: scope, kind, tag", s.scope, static_cast<int>(s.why.kind), s.why.tag);
+        complain("LG6", "cancelled without a cause: scope, kind, tag", s.scope, static_cast<int>(s.why.kind),
+                 s.why.tag);
       }
     }
   }
@@ -184,7 +185,7 @@ class auditor {
   void passages() {
     for (const auto& p : l_.passages) {
       if (any_around(p.scope, [&](int scope) { return scope == p.cancelled; })) {
-        complain("L7", "not cancelled: scope, by", p.scope, p.cancelled);
+        complain("LG7", "not cancelled: scope, by", p.scope, p.cancelled);
       }
     }
   }
@@ -193,11 +194,11 @@ class auditor {
     std::map<int, int> reports;
     for (const int tag : l_.reported) ++reports[tag];
     for (const int tag : l_.thrown) {
-      if (!l_.received.contains(tag) && !reports.contains(tag)) complain("L8", "nobody got failure", tag);
+      if (!l_.received.contains(tag) && !reports.contains(tag)) complain("LG8", "nobody got failure", tag);
     }
     for (const auto& [tag, times] : reports) {
-      if (l_.received.contains(tag)) complain("L8", "reported as lost, but somebody got failure", tag);
-      if (times > 1) complain("L8", "reported so often, failure:", times, tag);
+      if (l_.received.contains(tag)) complain("LG8", "reported as lost, but somebody got failure", tag);
+      if (times > 1) complain("LG8", "reported so often, failure:", times, tag);
     }
   }
 

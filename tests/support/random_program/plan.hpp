@@ -2,16 +2,16 @@
 // Random programs as plans: trees of steps, the same for the same seed on every platform.
 //
 // A plan can't deadlock. Its waits are of these kinds:
-//   W1  for time, which goes on by itself (a ticker moves manual clocks until the program ends);
-//   W2  on a channel of a hall around the step. A hall's owner closes its channels after its own body, and that body
-//       uses only channels of halls further out. So the outermost hall is closed after a finite time, then the
-//       next one, and so on; no wait on them lasts for ever, not even under a shield;
-//   W3  for the end of a child, of an older sibling, or of a thread of the hall that was closed: downwards or backwards
-//       in the order in which the tree was made;
-//   W4  inside a closed piece (fork-join, pipeline, …) whose parties wait only for each other and end by counting;
-//   W5  for ever (`forever`), below a scope that is certain to be cancelled: with a deadline, or a nursery one of whose
-//       children does nothing but W1 to W4 and then ends it. Never under a shield opened below that scope, and nobody
-//       who has to end the scope waits for such a child.
+//   PL1  for time, which goes on by itself (a ticker moves manual clocks until the program ends);
+//   PL2  on a channel of a hall around the step. A hall's owner closes its channels after its own body, and that body
+//        uses only channels of halls further out. So the outermost hall is closed after a finite time, then the next
+//        one, and so on; no wait on them lasts for ever, not even under a shield;
+//   PL3  for the end of a child, of an older sibling, or of a thread of the hall that was closed: downwards or
+//        backwards in the order in which the tree was made;
+//   PL4  inside a closed piece (fork-join, pipeline, …) whose parties wait only for each other and end by counting;
+//   PL5  for ever (`forever`), below a scope that is certain to be cancelled: with a deadline, or a nursery one of
+//        whose children does nothing but PL1 to PL4 and then ends it. Never under a shield opened below that scope, and
+//        nobody who has to end the scope waits for such a child.
 // Every piece ends its waits before it waits for its parties, so a program that hangs is the runtime's fault.
 #pragma once
 

@@ -84,7 +84,7 @@ struct diary {
   long operations = 0, timeouts = 0;
 
   void expect(bool holds, const char* what, int tag = 0) {
-    if (!holds) wrongs.push_back(std::string("L9 ") + what + " (step " + std::to_string(tag) + ")");
+    if (!holds) wrongs.push_back(std::string("LG9 ") + what + " (step " + std::to_string(tag) + ")");
   }
 };
 

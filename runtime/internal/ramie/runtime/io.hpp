@@ -2,15 +2,14 @@
 // An open descriptor, and the one way fibers and threads wait for what they do with it.
 //
 // Invariants
-//   H1  The descriptor is closed exactly once, when it has been asked for and nobody uses it any more: no operation
-//       ever reaches another file that got the same number. For the same reason it is released only while nobody uses
-//       it.
-//   H2  close() ends the operations that the backend has with -EBADF, and those that come later are refused with it. It
-//       waits for nobody; the last one to let go closes. A system call under way on another thread finishes first.
-//   H3  An operation and the memory it names belong to the kernel until its completion has arrived. Cancellation, a
-//       deadline and close() ask for its end; perform() returns or throws only after that.
-//   H4  What was transferred counts: an operation that has succeeded is never turned into a cancellation, a timeout or
-//       an error. The cancellation is delivered at the next cancellation point instead.
+//   IO11  An operation and the memory it names belong to the kernel until its completion has arrived. Cancellation, a
+//         deadline and close() ask for its end; perform() returns or throws only after that.
+//   IO12  What was transferred counts: an operation that has succeeded is never turned into a cancellation, a timeout
+//         or an error. The cancellation is delivered at the next cancellation point instead.
+//   IO13  close() ends the operations that the backend has with -EBADF, and those that come later are refused with it.
+//         It does not wait. The descriptor is closed exactly once, by its last user: no operation ever reaches another
+//         file that got the same number. A system call under way on another thread finishes first.
+//   IO22  For the same reason the descriptor is released only while no operation or system call uses it.
 #pragma once
 
 #include <cerrno>
@@ -79,7 +78,7 @@ class open_descriptor {
   // Any fiber or thread; idempotent. Not a cancellation point.
   void close() noexcept;
   // Gives the descriptor to the caller, who closes it, without the O_NONBLOCK that was set here; from here on this
-  // object is as closed (H2). -EBADF: it was closed before. -EBUSY: somebody uses it, and nothing has changed. Not a
+  // object is as closed (IO13). -EBADF: it was closed before. -EBUSY: somebody uses it, and nothing has changed. Not a
   // cancellation point.
   [[nodiscard]] int release() noexcept;
   [[nodiscard]] bool is_open() const noexcept;

@@ -6,11 +6,11 @@
 // A timer's slot is a digit of its tick in base 64, absolute, not relative to a cursor: at level L it shares all digits
 // above L with `now`, and its digit L is larger. So
 //
-//   T1  Timers of a lower level come before those of a higher one, and within a level the lowest occupied slot is next.
-//       Nothing wraps round. Level by leading zeros, slot by trailing zeros of the level's occupancy.
-//   T2  When `now` reaches the first tick of a slot at level L > 0, its timers move to lower levels (cascade); a slot
-//       at level 0 is due as a whole. When the digits above all levels change, the far list is sorted in anew.
-//   T3  A timer is due when `now` >= its tick: never before, and at the first advance to or beyond it.
+//   WH1  Timers of a lower level come before those of a higher one, and within a level the lowest occupied slot is
+//        next. Nothing wraps round. Level by leading zeros, slot by trailing zeros of the level's occupancy.
+//   WH2  When `now` reaches the first tick of a slot at level L > 0, its timers move to lower levels (cascade); a slot
+//        at level 0 is due as a whole. When the digits above all levels change, the far list is sorted in anew.
+//   U2   A timer is handed out once, at the first advance to or beyond its tick, and never before.
 //
 // (Tokio's wheel does the same. Rejected: one heap under one lock, which this replaced: O(log n) misses
 // of the cache for every timeout that never fires, which is nearly all of them.)
