@@ -66,7 +66,7 @@ struct pressure_stats {
   std::uint64_t retired_workers = 0;        // workers that drained and ended
   std::uint64_t blocked_no_work = 0;        // nothing queued
   std::uint64_t blocked_nonpositive = 0;    // pressure not positive
-  std::uint64_t blocked_idle_capacity = 0;  // a sleeping worker was woken instead
+  std::uint64_t blocked_idle_capacity = 0;  // a worker was woken instead, or one searches, naps or has retreated
   std::uint64_t blocked_not_stuck = 0;      // every active worker makes progress
   std::uint64_t blocked_at_limit = 0;       // twice the configured workers run already
 };

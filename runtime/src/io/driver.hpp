@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operations under way, and who takes their completions.
 //
-//   - The worker that began them (their owner), at the two places where the dispatcher calls it: poll(), while it runs
-//     fibers or before it searches; park(), while it has nothing to do. What was submitted goes to the kernel at the
-//     same moments.
+//   - The worker that began them (their owner), by two functions that the dispatcher calls: poll(), at the end of a
+//     tick or at the injection queue's turn, at every 128th poll that finds its own queues empty, and before it
+//     searches (under a policy also poll_all(), before each choice in its loop); park(), in a nap, in a sleep, and
+//     while it has retreated. What was submitted goes to the kernel in the same functions.
 //   - The monitor, for an owner that is held up by a fiber (io_port::poll_for_owner): one that hogs its worker does not
 //     delay the operations of others.
 //

@@ -2,12 +2,13 @@
 // What a worker runs next, and what it does when there is nothing.
 //
 // Order: the injection queue when its turn has come (before the local queues, or a busy worker would starve it); the
-// worker's own queues; the injection queue; half of another worker's ring; sleep. A fiber that parks may put the
-// youngest unstarted one before all of these (next_fresh).
+// worker's own queues; the injection queue; half of another worker's ring; sleep. A fiber that parks in one of the
+// waits of Q16 puts the youngest entry of the ring before the local queues, if that has not started (next_fresh).
 //
-// Maintenance. A worker that runs fibers looks at its operations under way and at deadlines once a tick, and when the
-// injection queue has its turn; a worker that has nothing to run does so before it searches, naps or sleeps. Those two
-// places, and the monitor for a worker that is held up, are the only ones that take completions (io/driver.hpp).
+// Maintenance. A worker that runs fibers looks at its operations under way and at deadlines at the end of a tick, when
+// the injection queue has its turn, and at every 128th poll that finds its own queues empty; a worker that has nothing
+// to run does so before it searches, naps or sleeps. A worker takes completions by two functions, io_driver::poll and
+// io_driver::park, which only the dispatcher calls; the monitor takes them for one that is held up (io/driver.hpp).
 //
 // dispatcher.cpp has the choice; idle.cpp has searching, naps and sleep; retreat.cpp has leaving the work to others.
 #pragma once
@@ -38,7 +39,7 @@ class dispatcher {
   [[nodiscard]] static fiber* next_undisturbed(worker& w) noexcept;
   // The same with everything: local, injection, theft, sleep. Null: the worker must leave.
   [[nodiscard]] fiber* next(worker& w) noexcept;
-  // For a fiber that waits for what it has spawned: the youngest entry of the ring, if it has not started and may go
+  // For a fiber that parks in one of the waits of Q16: the youngest entry of the ring, if it has not started and may go
   // first. Null: no such entry, or something else is due.
   [[nodiscard]] static fiber* next_fresh(worker& w) noexcept;
 

@@ -82,18 +82,21 @@ enum class cancellable : std::uint8_t { no, throws, returns };
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why,
                        cancellable may_cancel = cancellable::throws);
 
-// The same for a wait that will probably be ended by what the caller spawned last: if the youngest entry of the ring
-// has not started, it goes first. The caller has just asked: try_complete is called only after a wake in vain.
+// The same, cancellable, for a wait that will probably be ended by what the caller spawned last: if the youngest entry
+// of the ring has not started, it goes first (Q16). The caller has just asked: try_complete is called only after a wake
+// in vain.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
-// The same, asking first, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is
-// the machine's). If the time has come already it still asks once. Throws std::bad_alloc or std::system_error, with
-// nothing published, if the deadline can't be kept. time_point::max() is never.
+// Like fiber_wait_fresh_first, what was spawned last goes first; but it asks first, and waits no longer than until
+// `deadline`, by the clock of the fiber's runtime (a plain thread's is the machine's). If the time has come already it
+// still asks once. Throws std::bad_alloc or std::system_error, with nothing published, if the deadline can't be kept.
+// time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
 
-// The same for a fiber that has something to end before it unwinds: a cancellation ends the wait, is told, and is
-// delivered at the next cancellation point. Not for plain threads.
+// Like fiber_wait, so not fresh-first, but with a deadline as above, and for a fiber that has something to end before
+// it unwinds: a cancellation ends the wait, is told, and is delivered at the next cancellation point. Not for plain
+// threads.
 wait_result fiber_wait_returning(waitable& on, waiter& self, const wait_reason& why,
                             std::chrono::steady_clock::time_point deadline);
 
