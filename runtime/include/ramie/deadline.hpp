@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// The one way to say until when: every function that waits takes a `deadline`, and a point in time or a duration from
-// now is one.
+// The one way to say until when: transfers, connects, and waits for a peer, a partner or an object of another fiber
+// take a `deadline`, and a point in time or a duration from now is one. Calls that take none (opening a file, blocking,
+// a join) can be cancelled at a deadline, by with_timeout.
 //
 //   stream.read_some(buffer, 5s);           // within five seconds from now
 //   const ramie::deadline until = 5s;       // the same for several calls: each gets what is left
