@@ -13,7 +13,7 @@ DEFINED = re.compile(r"^(?://| \*)   ([A-Z]{1,2}\d{1,2})  +(\S.*)$")
 GOES_ON = re.compile(r"^(?://| \*)    +(\S.*)$")
 COMMENT = re.compile(r"//(.*)$|/\*(.*?)\*/|^ \*(.*)$", re.M)
 CITED = re.compile(r"(?<![\w\"'.+-])[A-Z]{1,2}\d{1,2}(?![\w\"'(])")
-# Looks like an id in a comment, and is none: [file name, word].
+# Looks like an id in a comment, and is none: (file name, word).
 OTHERS = {("adoption.pml", "E0"), ("adoption.pml", "E1")}
 
 
@@ -48,8 +48,9 @@ def citations(name, text):
 
 
 def wrong_ids(top, paths, clauses):
-    """paths: every file. clauses: {id: its text}"""
-    sources = [(p.relative_to(top).as_posix(), p.name, p.read_text(errors="replace")) for p in sorted(paths) if p.suffix in SOURCES]
+    """paths: every file, of which those of others (subprojects) are not read. clauses: {id: its text}"""
+    ours = [p for p in sorted(paths) if p.suffix in SOURCES and p.relative_to(top).parts[0] != "subprojects"]
+    sources = [(p.relative_to(top).as_posix(), p.name, p.read_text(errors="replace")) for p in ours]
     taken, local, home = {letters(c) for c in clauses}, set(), {}
     for where, _, text in sources:
         for name, said in read_definitions(text):

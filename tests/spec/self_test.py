@@ -11,7 +11,7 @@ GOOD = {
     "tests/a.cpp": 'TEST_CASE("a; b"\n "c", "[unit][x]") {}\nTEMPLATE_TEST_CASE("d", "[unit]", int) {}', "tests/explore/m.cpp": '{"scene", f, 3},',
     "tests/mutants/m.py": 'F = "f"\nMUTANTS = [("flaw", F, [], ["scene"]), ("another", F, [], {"cases": ["d"]}), ("third", F, [], {"cases": ["a; bc"]}),'
     '\n("fourth", F, [], ("scene",))]', "tests/mutants/run.py": "import gone",
-    "tools/test": "    unit | tsan) suites+=\n",
+    "subprojects/s/s.hpp": "//   F1  something quite different\n//   F9  theirs\n", "tools/test": "    unit | tsan) suites+=\n",
     "spec/conformance.md": "## Original documents\n| original clause | ours | test |\n|---|---|---|\n| 0.1 x | F1 | d |\n| 0.2 y | F1 | d; mutant: another |\n## Clauses\n### a.md\n| clause | code | test |\n|---|---|---|\n"
     "| F1 one | `x.hpp` `claim` | explore: scene; mutant: flaw; [unit][x]; mutant: third |\n| T1 two | – | model: m; suite: tsan; static_assert in x.hpp; later: issue 7 |\n",
 }

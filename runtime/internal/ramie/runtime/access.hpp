@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The inside of a runtime object, for the rooms above and for tests.
+// The inside of a runtime object, for explore(), tests and benchmarks.
 #pragma once
 
 #include <ramie/runtime.hpp>
