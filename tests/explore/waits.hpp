@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What the scenarios of locks and signals share: how fibers lock, and how their waits are cancelled.
+// What the scenarios of locks and events share: how fibers lock, and how their waits are cancelled.
 #pragma once
 
 #include <cstdint>

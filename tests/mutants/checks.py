@@ -6,7 +6,7 @@ LATCH, SEMAPHORE, BARRIER, MISUSE = (f"sync/src/{f}.cpp" for f in ("latch", "sem
 MISPLACED = {"cases": ["builds with checks notice a misplaced fiber and a changed rounding mode"], "checks": True}
 OWN = {"cases": ["builds with checks notice who locks its own lock"], "checks": True}
 ANOTHERS = {"cases": ["builds with checks notice who unlocks another's lock"], "checks": True}
-EARLY = {"cases": ["builds with checks notice a lock or signal that is destroyed too early"], "checks": True}
+EARLY = {"cases": ["builds with checks notice a lock or event that is destroyed too early"], "checks": True}
 BEYOND = {"cases": ["counts that can't be are refused, and change nothing"]}  # in all builds
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Flaws of locks, conditions and signals."""
+"""Flaws of locks, conditions and events."""
 MUTEX, SEMAPHORE, NOTIFY, ONCE = (f"sync/src/{f}_core.hpp" for f in ("mutex", "semaphore", "notify", "once"))
 QUEUE = "sync/src/wait_queue.hpp"
 CONDITION, EVENT, LATCH, BARRIER = (f"sync/src/{f}_core.hpp" for f in ("condition", "event", "latch", "barrier"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random programs of locks and signals, with books that must balance: what is counted under a lock is counted exactly,
+// Random programs of locks and events, with books that must balance: what is counted under a lock is counted exactly,
 // every permit and every token is taken once or still there, and nobody waits for ever, though some of the parties are
 // cancelled or too late while they wait.
 //
@@ -22,7 +22,7 @@ namespace stress_sync_programs {
 
 using namespace std::chrono_literals;
 
-test::random_test this_test("programs of locks and signals");
+test::random_test this_test("programs of locks and events");
 
 constexpr unsigned permits = 3;
 
@@ -217,7 +217,7 @@ void check_books(const world& w) {
   CHECK(w.read == w.delivered);
 }
 
-TEST_CASE("random programs of locks and signals keep their books", "[stress][sync]") {
+TEST_CASE("random programs of locks and events keep their books", "[stress][sync]") {
   this_test.for_each_seed(test::scaled(40, 10), 2'000, [&](const test::setting& how) {
     INFO(how);
     world w;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// select: locks, permits and signals as cases. What is taken is taken by winning, and nothing is lost by losing.
+// select: locks, permits and events as cases. What is taken is taken by winning, and nothing is lost by losing.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -80,7 +80,7 @@ struct all_busy {
   }
 };
 
-TEST_CASE("locks, permits and signals that can be had at once are cases", "[conformance][select][sync]") {
+TEST_CASE("locks, permits and events that can be had at once are cases", "[conformance][select][sync]") {
   as_thread_and_fiber([](findings& found) {
     for (int kind = 0; kind < all_busy::kinds; ++kind) {
       all_busy all;
@@ -94,7 +94,7 @@ TEST_CASE("locks, permits and signals that can be had at once are cases", "[conf
   });
 }
 
-TEST_CASE("a select that waits gets the lock, permit or signal that comes", "[conformance][select][sync]") {
+TEST_CASE("a select that waits gets the lock, permit or event that comes", "[conformance][select][sync]") {
   for_all_workers([](unsigned workers) {
     findings found;
     ramie::run(test::with_workers(workers), [&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every wait of locks and signals takes a deadline: a time, a duration, or one that several waits share.
+// Every wait of locks and events takes a deadline: a time, a duration, or one that several waits share.
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -61,7 +61,7 @@ struct busy {
   }
 };
 
-TEST_CASE("every wait for a lock or signal ends at its deadline, a time or a duration",
+TEST_CASE("every wait for a lock or event ends at its deadline, a time or a duration",
           "[conformance][sync][deadline]") {
   as_fiber([](findings& found, ramie::manual_clock& clock) {
     busy all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Small programs of locks and signals over many schedules: nobody is left waiting, whoever is cancelled when.
+// Small programs of locks and events over many schedules: nobody is left waiting, whoever is cancelled when.
 #include <mutex>
 #include <shared_mutex>
 #include <stdexcept>

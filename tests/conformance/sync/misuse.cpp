@@ -138,7 +138,7 @@ void initialise_for_ever(ramie::once_flag& flag) {
   call_once(flag, [] { ramie::event().wait(); });
 }
 
-TEST_CASE("builds with checks notice a lock or signal that is destroyed too early",
+TEST_CASE("builds with checks notice a lock or event that is destroyed too early",
           "[conformance][sync][death][checks]") {
   if (!ramie::platform::debug_checks) LEFT_OUT("only builds with checks look");
   dies_saying(

@@ -254,7 +254,7 @@ TEST_CASE("an uncontended mutex is one word that goes to and fro", "[conformance
   });
 }
 
-TEST_CASE("locks and signals allocate nothing", "[conformance][sync]") {
+TEST_CASE("locks and events allocate nothing", "[conformance][sync]") {
   std::uint64_t made = 0;
   as_fiber([&](findings&, auto&) {
     mutex m;

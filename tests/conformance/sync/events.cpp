@@ -9,7 +9,7 @@
 #include <support/fibers_and_threads.hpp>
 #include <support/test.hpp>
 
-namespace conformance_sync_signals {
+namespace conformance_sync_events {
 
 using namespace std::chrono_literals;
 using ramie::barrier;
@@ -302,4 +302,4 @@ TEST_CASE("a party that drops out is not waited for, and somebody else leads", "
   });
 }
 
-}  // namespace conformance_sync_signals
+}  // namespace conformance_sync_events
