@@ -5,7 +5,7 @@
  *
  * Shown
  *   AD1  At most one worker is on a stack (goes_to). Who takes a spare stack finds nobody's frames on it.
- *   AD2  A fiber is resumed on the stack it left, where it is the top tenant (resumes). F1.
+ *   AD2  A fiber is resumed on the stack it left, where it runs at the top (resumes). F1.
  *   AD3  Who is covered stays RUNNING, is in no list, and is nobody's to wake (ends).
  *   AD4  A loop frame acts for the worker whose thread it is on, also when a fiber that was resumed elsewhere returns
  *        into it (loop).
