@@ -13,19 +13,19 @@ namespace {
 
 // How long a party that asks waits for the answer: longer than a lease takes, not much longer than the system call.
 #if defined(RAMIE_MODEL)
-class patience {
+class ask_timeout {
  public:
-  [[nodiscard]] bool lasts() noexcept { return looks_++ < 1; }
+  [[nodiscard]] bool passed() noexcept { return checks_++ >= 1; }
 
  private:
-  int looks_ = 0;
+  int checks_ = 0;
 };
 #else
-class patience {
+class ask_timeout {
  public:
-  [[nodiscard]] bool lasts() const noexcept {
+  [[nodiscard]] bool passed() const noexcept {
     for (int i = 0; i < 16; ++i) cpu_pause();
-    return std::chrono::steady_clock::now() < end_;
+    return std::chrono::steady_clock::now() >= end_;
   }
 
  private:
@@ -78,7 +78,7 @@ void biased_lock::taken_twice() noexcept {
 // Whether the granted party has given up its grant.
 bool biased_lock::ask() noexcept {
   asked_.store(true, std::memory_order_relaxed);  // 1
-  for (patience still; still.lasts();) {
+  for (ask_timeout limit; !limit.passed();) {
     if (granted_.load(std::memory_order_acquire) == 0) return true;  // 2
   }
   return false;

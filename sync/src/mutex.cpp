@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Operations on a mutex: one RMW if it is free, else a few more looks, then fiber_wait.
+// Operations on a mutex: one RMW if it is free, else a few more attempts, then fiber_wait.
 #include <algorithm>
 
 #include <ramie/platform/cpu.hpp>
@@ -18,21 +18,21 @@ const wait_reason waits_to_lock{"mutex lock"};
 const wait_reason waits_to_lock_again{"condition variable, to lock its mutex again"};
 
 // Holders that don't wait unlock within nanoseconds: cheaper than a park. Holders that wait do not, and nobody knows
-// which is which; so each mutex learns whether spinning pays (as glibc's adaptive mutexes do). Looks are far apart:
+// which is which; so each mutex learns whether spinning pays (as glibc's adaptive mutexes do). Attempts are far apart:
 // each takes the cache line away from those who work with the lock, and so slows them down.
 RAMIE_NOINLINE bool lock_spinning(mutex_core& m) noexcept {
-  constexpr int most_looks = platform::spinning_helps ? 4 : 0, first_pauses = 4;
+  constexpr int most_attempts = platform::spinning_helps ? 4 : 0, first_pauses = 4;
   constexpr int unit = 16, slowness = 8;  // of what is learnt, and of learning it
   const int before = m.spin_estimate.load(std::memory_order_relaxed);
-  const int limit = std::min(most_looks, 2 * before / unit + 2);
-  int looks = 0;
+  const int limit = std::min(most_attempts, 2 * before / unit + 2);
+  int attempts = 0;
   bool ours = false;
-  while (looks < limit && !ours) {
-    for (int i = 0; i < first_pauses << looks; ++i) platform::cpu_pause();
-    ++looks;
+  while (attempts < limit && !ours) {
+    for (int i = 0; i < first_pauses << attempts; ++i) platform::cpu_pause();
+    ++attempts;
     ours = mutex_word::try_lock(m);
   }
-  const int learnt = before + ((ours ? looks * unit : 0) - before) / slowness;
+  const int learnt = before + ((ours ? attempts * unit : 0) - before) / slowness;
   if (learnt != before) m.spin_estimate.store(learnt, std::memory_order_relaxed);
   return ours;
 }

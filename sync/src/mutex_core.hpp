@@ -14,7 +14,7 @@
 //
 // An unlock wakes the first of the queue without reserving the lock: the woken fiber needs a while to run, and
 // meanwhile the lock may change hands many times. With `woken` set all of those are one RMW. But to a waiter that has
-// tried in vain `patience` times the lock is handed over: it stays locked and has another holder.
+// tried in vain losses_before_handover times the lock is handed over: it stays locked and has another holder.
 //
 // Rejected: always handing over (a context switch for every critical section, as soon as two fibers meet once); a
 // semaphore of one permit, which is the same.
@@ -43,7 +43,7 @@ struct mutex_word {
   using core = mutex_core;
   using node = mutex_waiter;
   static constexpr std::uint32_t locked = mutex_core::locked, waiting = 2, woken = 4;
-  static constexpr std::uint32_t patience = 4;
+  static constexpr std::uint32_t losses_before_handover = 4;
 
   // By somebody who is no waiter.
   [[nodiscard]] static bool try_lock(mutex_core& m) noexcept {
@@ -126,7 +126,7 @@ struct mutex_word {
     {
       queue_guard hold(m.waiters);
       if (auto* const first = hold.claim_first<mutex_waiter>()) {
-        handed_over = first->losses >= patience;
+        handed_over = first->losses >= losses_before_handover;
         first->outcome = static_cast<std::uint32_t>(handed_over ? mutex_turn::holds : mutex_turn::try_again);
         who = first->who;
       }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The words and queues of locks and signals: mutex, shared_mutex, semaphore, notify, once; and as cases of a select.
+// The words and queues of locks and events: mutex, shared_mutex, semaphore, notify, once; and as cases of a select.
 #include <explore/memory.hpp>
 #include "sync/src/mutex_core.hpp"
 #include "sync/src/notify_core.hpp"
@@ -56,7 +56,7 @@ class mutex_scenario final : public scenario {
 class handover_scenario final : public scenario {
  public:
   threads_of threads() override {
-    return {[this] { use(0, 0); }, [this] { use(1, mutex_word::patience); }, [this] { use(2, 0); }};
+    return {[this] { use(0, 0); }, [this] { use(1, mutex_word::losses_before_handover); }, [this] { use(2, 0); }};
   }
   void check() override { require(counted_ == 3 && mutex_.word.load() == 0, "somebody did not get it"); }
 
@@ -294,7 +294,7 @@ class select_lock_scenario final : public scenario {
     case_of<mutex_case> locks(mutex_);
     case_of<semaphore_word> acquires(semaphore_);
     mutex_waiter to_lock;
-    if (patient_) to_lock.losses = mutex_word::patience;
+    if (patient_) to_lock.losses = mutex_word::losses_before_handover;
     semaphore_waiter to_acquire(1);
     two_cases cases(locks, to_lock, acquires, to_acquire);
     waiter main;
