@@ -18,12 +18,12 @@ namespace ramie::io_internal {
 
 using namespace runtime_internal;
 
-// Whoever wants to know that a descriptor is ready.
+// What is called when a descriptor is ready.
 class watched {
  public:
   enum class then : std::uint8_t {
     keep,       // go on watching
-    ask_again,  // it is not what it looks like: call again in 10 ms
+    ask_again,  // nothing has come although the descriptor is ready: call again in 10 ms
     remove,     // stop watching, and call removed()
   };
   // Called by the watcher's thread, with its lock: neither waits nor calls watch or unwatch.
@@ -41,8 +41,8 @@ class watched {
 // this waits for the thread to end, which takes no time worth mentioning.
 void unwatch(std::uint64_t number) noexcept;
 
-// Waiters that are woken to look again, all of them: what they find is not handed over to any of them.
-class told_waiters {
+// Waiters that are all woken, without an outcome, to check again what they wait for. None of them is handed anything.
+class recheck_list {
  public:
   void add(waiter& node) noexcept {
     const std::lock_guard hold(lock_);

@@ -75,7 +75,7 @@ class task_end final : public waitable {
   task_block& task_;
 };
 
-void tell_getters(nursery_core& home, const task_block& task) noexcept {
+void wake_getters(nursery_core& home, const task_block& task) noexcept {
   wake_batch wakes;
   std::lock_guard hold(home.waiters_lock);
   home.waiters.claim_if([&task](const waiter& node) { return static_cast<const keyed_waiter&>(node).key == &task; },
@@ -216,7 +216,7 @@ namespace {
     const auto marks = task.end.fetch_or(task_finished, std::memory_order_acq_rel);
     if ((marks & task_targeted) != 0) [[unlikely]]
       end_cancellation(home, task);
-    if ((marks & task_wanted) != 0) tell_getters(home, task);
+    if ((marks & task_wanted) != 0) wake_getters(home, task);
   }
   if (in_place) {
     home.live.ended_in_place();
@@ -245,7 +245,8 @@ const wait_reason waits_for_task{"task"};
 
 }  // namespace
 
-// Whoever ended a former task in this block may still be telling its getters, and wake us by mistake: hence the loops.
+// The fiber that ended a former task in this block may still be waking that task's getters, and wake this one by mistake:
+// hence the loops.
 void await_task(const task_handle& handle) {
   call_context at = current_context();
   keep_to_budget(at);
@@ -273,27 +274,27 @@ bool await_task_until(const task_handle& handle, deadline until) {
 namespace {
 
 // For select. A task outside the caller's tree is announced as by `nursery_pin`, for as long as the select lasts.
-nursery_core& home_of(const ready_source& t) noexcept {
+nursery_core& nursery_of(const ready_source& t) noexcept {
   return *static_cast<nursery_core*>(t.home);
 }
 task_block& task_of(const ready_source& t) noexcept {
   return *static_cast<task_block*>(t.what);
 }
 bool must_announce(const ready_source& t) noexcept {
-  return role_of_caller(home_of(t), current_context()) == caller_role::none;
+  return role_of_caller(nursery_of(t), current_context()) == caller_role::none;
 }
 
 constexpr ready_ops task_ready_ops{
     [](const ready_source& t, void* memory) -> waiter& {
-      nursery_pin(home_of(t), t.number, current_context(), "on_ready").release();
+      nursery_pin(nursery_of(t), t.number, current_context(), "on_ready").release();
       return make_ready_node<keyed_waiter>(memory, t.what);
     },
     [](const ready_source& t, waiter&) noexcept {
-      if (must_announce(t)) home_of(t).visitors.fetch_sub(1, std::memory_order_release);
+      if (must_announce(t)) nursery_of(t).visitors.fetch_sub(1, std::memory_order_release);
     },
     [](const ready_source& t, waiter&) { return has_finished(task_of(t)); },
-    [](const ready_source& t, waiter& node) noexcept { return task_end(home_of(t), task_of(t)).publish(node); },
-    [](const ready_source& t, waiter& node) noexcept { task_end(home_of(t), task_of(t)).unpublish(node); }};
+    [](const ready_source& t, waiter& node) noexcept { return task_end(nursery_of(t), task_of(t)).publish(node); },
+    [](const ready_source& t, waiter& node) noexcept { task_end(nursery_of(t), task_of(t)).unpublish(node); }};
 
 }  // namespace
 

@@ -65,7 +65,7 @@ class child final : private watched {
   std::mutex lock_;  // never held across a wait
   bool over_ = false;  // reaped, detached, or reaped by somebody else; status_: only if by us
   std::optional<exit_status> status_;
-  told_waiters selects_;
+  recheck_list selects_;
   std::atomic<bool> ended_{false};  // seen by the watcher: try_reap says so too, from here on
   std::mutex watch_lock_;           // of the next field; not held where on_ready runs
   std::uint64_t watch_number_ = 0;  // 0: no select has waited for it

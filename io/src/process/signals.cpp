@@ -266,7 +266,7 @@ class signal_watch final : private watched {
   signal_slot* slot_ = nullptr;
   signal_set installed_ = 0;
   std::atomic<int> last_taken_{0};
-  told_waiters selects_;
+  recheck_list selects_;
   std::mutex watch_lock_;           // of the next field; not held where on_ready runs
   std::uint64_t watch_number_ = 0;  // 0: no select has waited for it
 };
