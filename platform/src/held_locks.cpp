@@ -24,7 +24,7 @@ void count_held_lock(int by) noexcept {
 void check_no_lock_held(const char* what) noexcept {
   if (held_locks(0) == 0) [[likely]]
     return;
-  fatal("%s under a lock. Collect who is to be told, release the lock, then tell.", what);
+  fatal("%s while a lock is held. Collect waiters under the lock, release it, then complete them.", what);
 }
 
 }  // namespace ramie::platform

@@ -36,7 +36,7 @@ bool claim(waiter& node) noexcept {
 }
 
 void complete(fiber& who) noexcept {
-  if constexpr (platform::debug_checks) platform::check_no_lock_held("a partner is told");
+  if constexpr (platform::debug_checks) platform::check_no_lock_held("a fiber is completed");
   if (who.word.complete() == complete_result::must_enqueue) enqueue_at_once(who, true);
 }
 
