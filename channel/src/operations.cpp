@@ -74,7 +74,7 @@ RAMIE_NOINLINE channel_status wait_to_recv(channel_core& c, void* to) {
 // at its cancel scopes or let others run first, because elements are no words, or because the lock is not granted to
 // its worker.
 [[nodiscard]] RAMIE_ALWAYS_INLINE bool enter_fast(channel_core& c, const call_context& at) noexcept {
-  return at.self != nullptr && c.carries_words() && quiet(at) && c.lock.enter_granted(&at.local->lock_user);
+  return at.self != nullptr && c.carries_words() && nothing_pending(at) && c.lock.enter_granted(&at.local->lock_user);
 }
 
 // The end of a send, or a receive, that holds the lock by its grant and has found a partner. Leaves the lock.

@@ -109,7 +109,7 @@ void must_not_run_on(const scheduler& it) noexcept {
   if (it.blocking.runs_caller()) {
     platform::fatal("a runtime is destroyed in a call of blocking() of its own. It would wait for itself. %s", advice);
   }
-  if (helper_of == &it.pool.watcher() || helper_of == &it.deadlines) {
+  if (helper_of == &it.pool.monitor() || helper_of == &it.deadlines) {
     platform::fatal(
         "a runtime is destroyed in a callback of its own: a report handler, or that of a stop token. It would "
         "wait for itself. %s",

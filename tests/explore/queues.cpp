@@ -212,7 +212,7 @@ class injection final : public scenario {
 class injection_room final : public scenario {
  public:
   injection_room() {
-    queue_.reserve(global_queue_soft_capacity);
+    queue_.reserve(injection_soft_capacity);
     for (auto& i : items_) queue_.put(&i);
   }
   std::vector<std::function<void()>> threads() override {
@@ -223,7 +223,7 @@ class injection_room final : public scenario {
  private:
   void spawner() {
     queue_.wait_for_capacity();
-    require(queue_.size() < global_queue_soft_capacity, "no room after the wait");
+    require(queue_.size() < injection_soft_capacity, "no room after the wait");
     spawned_ = true;
   }
   void take() {
@@ -231,7 +231,7 @@ class injection_room final : public scenario {
     require(queue_.take(&out, 1) == 1, "nothing to take");
   }
   injection_queue<item> queue_;
-  item items_[global_queue_soft_capacity];
+  item items_[injection_soft_capacity];
   bool spawned_ = false;
 };
 

@@ -5,7 +5,7 @@
 
 #include <explore/memory.hpp>
 #include "runtime/src/io/request.hpp"
-#include "runtime/src/io/sleeper.hpp"
+#include "runtime/src/io/backend_sleep_flag.hpp"
 
 #include "scenarios.hpp"
 #include "waits.hpp"
@@ -92,7 +92,7 @@ class sleeper_scenario final : public scenario {
 
  private:
   model_bed bed_;
-  io_sleeper sleeper_;
+  backend_sleep_flag sleeper_;
   plain<int> work_{0};
 };
 
@@ -102,7 +102,7 @@ list request_scenarios() {
   return {
       {"io_request", with<request_scenario>(false), 5, 3, 2},
       {"io_request_cancelled", with<request_scenario>(true), 4, 2, 1},
-      {"io_sleeper", with<sleeper_scenario>(), 5, 3, 2},
+      {"backend_sleep_flag", with<sleeper_scenario>(), 5, 3, 2},
   };
 }
 

@@ -51,7 +51,7 @@ MUTANTS = [
          "return cancel_scope::effective(*f, f->owner()->cancels.epoch().load()) != nullptr;")],
      {"cases": [FROM_BEFORE]}),
     ("scopes inside count as swallowed", SCOPE, [
-        ("std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;", "std::uint8_t& times = f.cancel_delivered;")],
+        ("std::uint8_t& times = own ? owner_deliveries_ : f.cancel_delivered;", "std::uint8_t& times = f.cancel_delivered;")],
      {"cases": [FROM_BEFORE, "who has left a cancelled scope has swallowed nothing when the next one is cancelled"]}),
     # Whose cancellation it is.
     ("any cancellation ends a fiber", CANCELLED, [("if (cancel_scope::explains(f, c)) return nullptr;", "if (cancel_scope::explains(f, c) || c.number() != 0) return nullptr;")],

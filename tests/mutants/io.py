@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """Flaws of operations on descriptors, and of the pipes of a duplex."""
-REQUEST, SLEEPER = "runtime/src/io/request.hpp", "runtime/src/io/sleeper.hpp"
+REQUEST, SLEEPER = "runtime/src/io/request.hpp", "runtime/src/io/backend_sleep_flag.hpp"
 PIPE = "io/src/stream/byte_pipe.hpp"
 
 MUTANTS = [
@@ -11,7 +11,7 @@ MUTANTS = [
          "(void)before;\n    state_.store(node.ticket);\n    return true;")], ["io_request"]),
     ("asleep is not told before the look for a token", SLEEPER, [
         ("    asleep_.store(true, std::memory_order_relaxed);  // 1\n    platform::full_fence();                          // 2\n    if (!take_token()) sleep_in_backend();",
-         "    if (!take_token()) {\n      asleep_.store(true);\n      sleep_in_backend();\n    }")], ["io_sleeper"]),
+         "    if (!take_token()) {\n      asleep_.store(true);\n      sleep_in_backend();\n    }")], ["backend_sleep_flag"]),
     ("a thread that waits for a descriptor does not hear that it is closed", "runtime/src/io/descriptor.cpp",
      [("(void)!::eventfd_write(fd.get(), 1);", "")], {"cases": ["plain threads use descriptors as fibers do"]}),
     ("a thread looks at the clock before it looks at its descriptor", "runtime/src/io/descriptor.cpp", [

@@ -39,7 +39,7 @@ MUTANTS = [
     ("joining is not announced", LIVE, [("const auto fold = 2 * local() + 1;", "const auto fold = 2 * local();"),
                                         ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
     ("the joiner does not wait for the last fiber", LIVE, [
-        ("    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
+        ("    for (platform::backoff turn; !waker_arrived_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
     ("the owner trusts the count while it joins", LIVE, [("joiner_ = nullptr;\n      if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;",
                                                           "joiner_ = nullptr;\n      return;")], ["join_woken_by_accident"]),
     ("an end that does not count", LIVE, [("if (shared_.fetch_sub(2, std::memory_order_acq_rel) == 3) wake_joiner();",

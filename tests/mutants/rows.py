@@ -72,8 +72,8 @@ MUTANTS = [
     ("a tick's end does not renew the slot's turns", DISPATCHER, [("    pacing.end_tick(polls, now);\n    run_queues::restart_lifo_turns(w);\n",
        "    pacing.end_tick(polls, now);\n")],
      {"cases": ["the slot's turns begin anew at the end of a tick"]}),
-    ("the injection queue has no turn of its own", DISPATCHER, [("return pacing.global_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;",
-       "(void)pacing.global_turn(polls);\n  return nullptr;")],
+    ("the injection queue has no turn of its own", DISPATCHER, [("return pacing.injection_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;",
+       "(void)pacing.injection_turn(polls);\n  return nullptr;")],
      {"cases": ["the injection queue has its turn before the slot, else comes behind the ring"]}),
     ("a visit takes a batch while the ring has some", QUEUES, [("const bool only_one = w.policy != nullptr || !w.queue.ring.empty();",
        "const bool only_one = w.policy != nullptr;")],
@@ -83,7 +83,7 @@ MUTANTS = [
      {"cases": ["a worker steals only when the injection queue is empty, too"]}),
     ("a spawn from outside does not wait for room", SPAWN, [("  sched.queues.wait_for_capacity();\n", "")],
      {"cases": ["a thread outside that spawns waits at the soft mark"]}),
-    ("nobody waits for room", INJECTION, [("if (size() < global_queue_soft_capacity) return;\n    std::unique_lock", "if (size() < ~std::size_t{0}) return;\n    std::unique_lock")],
+    ("nobody waits for room", INJECTION, [("if (size() < injection_soft_capacity) return;\n    std::unique_lock", "if (size() < ~std::size_t{0}) return;\n    std::unique_lock")],
      {"cases": ["threads outside wait at the soft mark, and the crossing is counted", "a thread outside that spawns waits at the soft mark"]}),
     ("a runtime ends with a frame missing", SCHEDULER, [("if (left.made != left.pooled) {", "if (left.made < left.pooled) {")],
      {"cases": ["a runtime that ends with a frame missing or a fiber queued ends the program"]}),
@@ -211,7 +211,7 @@ MUTANTS = [
         ("  begin_operation(at);\n  const channel_status how = node.sends", "  const channel_status how = node.sends")],
      {"cases": ["no operation of a cancelled fiber begins, with a deadline or without"]}),
     ("the fast path of a cancelled fiber begins", "channel/src/operations.cpp", [
-        ("c.carries_words() && quiet(at) && c.lock", "c.carries_words() && c.lock")],
+        ("c.carries_words() && nothing_pending(at) && c.lock", "c.carries_words() && c.lock")],
      {"cases": ["no operation of a cancelled fiber begins, with a deadline or without"]}),
     ("who only tries to send spends nothing", "channel/src/operations.cpp", [
         ("  spend_budget(at);\n  return attempt_send", "  return attempt_send")],

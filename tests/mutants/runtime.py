@@ -36,7 +36,7 @@ MUTANTS = [
     ("a callback of the clock counts as a plain thread", "runtime/src/task/extras.cpp",
      [("at.local == nullptr && helper_of == nullptr", "at.local == nullptr")], {"cases": ["a cancellation names a thread only if it was one"]}),
     ("a runtime may be destroyed in its own callback", "runtime/src/runtime.cpp",
-     [("if (helper_of == &it.pool.watcher() || helper_of == &it.deadlines) {", "if (false) {")], {"cases": [OWN_FIBER]}),
+     [("if (helper_of == &it.pool.monitor() || helper_of == &it.deadlines) {", "if (false) {")], {"cases": [OWN_FIBER]}),
     ("a runtime may not be destroyed by a fiber of another one", RUNTIME,
      [("if (w == nullptr || &w->sched != &it) return;", "if (w == nullptr) return;")],
      {"cases": ["a runtime may be made, used and destroyed on a fiber of another one"]}),

@@ -169,8 +169,8 @@ TEST_CASE("a worker takes its fair share, from 4 to 64", "[unit][injection]") {
 
 TEST_CASE("threads outside wait at the soft mark, and the crossing is counted", "[unit][injection]") {
   injection_queue<item> q;
-  q.reserve(global_queue_soft_capacity);
-  std::vector<item> items(global_queue_soft_capacity);
+  q.reserve(injection_soft_capacity);
+  std::vector<item> items(injection_soft_capacity);
   for (auto& i : items) q.put(&i);
   CHECK(q.times_over_mark() == 1);
   std::atomic<bool> let_in{false};
@@ -261,7 +261,7 @@ TEST_CASE("the injection queue's turn comes every interval", "[unit][pace]") {
   p.restart(0, clock.now());
   std::vector<int> turns;
   for (std::uint64_t polls = 1; polls <= 100; ++polls) {
-    if (p.due(polls) && p.global_turn(polls)) turns.push_back(static_cast<int>(polls));
+    if (p.due(polls) && p.injection_turn(polls)) turns.push_back(static_cast<int>(polls));
   }
   CHECK(turns == std::vector<int>{20, 40, 60, 80, 100});
 }

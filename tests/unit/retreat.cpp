@@ -76,7 +76,7 @@ TEST_CASE("it looks now and then", "[unit][retreat]") {
 constexpr ramie::platform::time_point start{100s};
 
 TEST_CASE("suspensions are granted to one after the other, never to the last", "[unit][retreat]") {
-  retreat r;
+  suspensions r;
   CHECK_FALSE(r.request(1, 1, start));
   const auto first = r.request(3, 1, start);
   REQUIRE(first);
@@ -91,7 +91,7 @@ TEST_CASE("suspensions are granted to one after the other, never to the last", "
 }
 
 TEST_CASE("who has to go again soon stays longer", "[unit][retreat]") {
-  retreat r;
+  suspensions r;
   auto now = start;
   for (const nanoseconds span :
        {shortest_suspension, 4 * shortest_suspension, longest_suspension, longest_suspension}) {
@@ -107,7 +107,7 @@ TEST_CASE("who has to go again soon stays longer", "[unit][retreat]") {
 }
 
 TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]") {
-  retreat r;
+  suspensions r;
   const auto granted = r.request(2, 1, start);
   REQUIRE(granted);
   const auto now = start + 50ms;

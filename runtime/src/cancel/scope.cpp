@@ -115,7 +115,7 @@ void cancel_scope::end_early() noexcept {
 void cancel_scope::forget_reason() noexcept {
   requested_.store(false, std::memory_order_relaxed);
   over_.store(false, std::memory_order_relaxed);
-  owner_told_ = 0;
+  owner_deliveries_ = 0;
   reason_.reset();
   cause_ = nullptr;
   carried_.reset();
@@ -309,7 +309,7 @@ cancelled cancel_scope::ending(const cancel_scope* own, const fiber* opener) con
 
 void cancel_scope::deliver_to(fiber& f) {
   const bool own = owner_.get() == &f;
-  std::uint8_t& times = own ? owner_told_ : f.cancel_delivered;
+  std::uint8_t& times = own ? owner_deliveries_ : f.cancel_delivered;
   if (times != 0) {
     if (worker* const w = this_worker()) w->count.cancel_redelivered.add(1);
     if (times == 1) report_swallowed(f, *reason_);  // once is enough

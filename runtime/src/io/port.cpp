@@ -14,7 +14,7 @@ namespace ramie::runtime_internal {
 std::unique_ptr<platform::io_backend> io_setup::make() {
   std::string passed_over;
   auto made = platform::make_io_backend(static_cast<platform::io_mechanism>(wanted_), passed_over);
-  if (!passed_over.empty() && !told_.exchange(true, std::memory_order_relaxed)) {
+  if (!passed_over.empty() && !fallback_reported_.exchange(true, std::memory_order_relaxed)) {
     report_io_fallback(passed_over, to_string(made->mechanism()));
   }
   return made;
@@ -60,7 +60,7 @@ bool io_port::poll_for_owner() noexcept {
 
 void io_port::sleep(platform::thread_parker& parker, platform::time_point until, batch& done) noexcept {
   const auto take_token = [&parker] { return parker.park_until(platform::time_point::min()); };
-  sleeper_.sleep(take_token, [&] { done.count = backend()->wait(done.ready, until); });
+  sleep_flag_.sleep(take_token, [&] { done.count = backend()->wait(done.ready, until); });
   (void)take_token();  // what it was woken with
 }
 

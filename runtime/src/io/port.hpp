@@ -4,8 +4,8 @@
 //
 // Who takes completions, and when: driver.hpp.
 //
-// An owner that sleeps here is woken by a token of its parker all the same: sleeper.hpp. A request is completed by
-// whoever takes it; after that only its fiber may touch it: request.hpp.
+// A token of its parker also wakes an owner that sleeps here: backend_sleep_flag.hpp. A request is completed by the thread
+// that takes its completion; after that only its fiber may touch it: request.hpp.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread_parker.hpp>
 
-#include "sleeper.hpp"
+#include "backend_sleep_flag.hpp"
 
 namespace ramie::runtime_internal {
 
@@ -26,12 +26,12 @@ namespace ramie::runtime_internal {
 class io_setup {
  public:
   explicit io_setup(io_choice wanted) noexcept : wanted_(wanted) {}
-  // Throws std::system_error or std::bad_alloc. What had to be passed over is reported, once.
+  // Throws std::system_error or std::bad_alloc. A mechanism that can't be used here is reported, once.
   [[nodiscard]] std::unique_ptr<platform::io_backend> make();
 
  private:
   const io_choice wanted_;
-  platform::atomic<bool> told_{false};
+  platform::atomic<bool> fallback_reported_{false};
 };
 
 class io_port {
@@ -48,7 +48,7 @@ class io_port {
   [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }
   void open(io_setup& how);  // throws
 
-  // Operations are under way, here: whoever sleeps should do so in sleep().
+  // Operations are under way here: an owner that goes to sleep should do so in sleep().
   [[nodiscard]] bool busy() const noexcept { return under_way() != 0; }
   // Sends what was submitted, completes what is done, up to `limit` of it: what the ring has room for. More would be
   // shed to the injection queue, and have to wait there behind those who come after them. True: there was something.
@@ -59,7 +59,7 @@ class io_port {
 
   // Any thread -----------------------------------------------------------------------------------------
   void wake_if_asleep() noexcept {
-    sleeper_.wake_if_asleep([this] { backend()->wake(); });
+    sleep_flag_.wake_if_asleep([this] { backend()->wake(); });
   }
   // Whether the owner has looked after them since this was last asked. The monitor.
   [[nodiscard]] bool polled_since_last_check() noexcept {
@@ -80,7 +80,7 @@ class io_port {
 
   std::unique_ptr<platform::io_backend> owned_;
   platform::atomic<platform::io_backend*> backend_{nullptr};  // the same, once it is open
-  io_sleeper sleeper_;
+  backend_sleep_flag sleep_flag_;
   platform::atomic<std::uint64_t> polls_{0};  // of the owner
   std::uint64_t polls_seen_ = 0;              // by the monitor
 };

@@ -50,7 +50,7 @@ class deque {
       push_full(item, overflow);
   }
 
-  // The same; false, and nothing has happened, if it is full.
+  // Like push, but false, and nothing has happened, if the ring is full. Owner only.
   [[nodiscard]] bool try_push(T* item) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
     const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
@@ -130,7 +130,7 @@ class deque {
     return slot(head.real()).load(std::memory_order_relaxed);
   }
 
-  // The same for pop_young.
+  // Owner only: the entry pop_young would return if no thief is faster, or null. A hint, like peek_old.
   [[nodiscard]] const T* peek_young() noexcept {
     const head_view head(head_.load(std::memory_order_acquire));
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);

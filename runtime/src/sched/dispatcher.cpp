@@ -72,7 +72,7 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   } else {
     self.run_due_timers(w);
   }
-  return pacing.global_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;
+  return pacing.injection_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;
 }
 
 // Nothing in the worker's own queues. Such polls take time as well: a fiber that yields alone still ends its ticks.

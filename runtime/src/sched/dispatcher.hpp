@@ -98,10 +98,10 @@ class dispatcher {
 
   // retreat.cpp
   [[nodiscard]] bool retreats(worker& w) noexcept;  // true: it did, and is back
-  void stay_suspended(worker& w, const retreat::suspension& granted) noexcept;
+  void stay_suspended(worker& w, const suspensions::suspension& granted) noexcept;
 
   scheduler& sched_;
-  retreat suspensions_;
+  suspensions suspensions_;
 };
 
 RAMIE_FLATTEN fiber* dispatcher::next_undisturbed(worker& w) noexcept {
@@ -131,7 +131,7 @@ RAMIE_FLATTEN fiber* dispatcher::take_youngest(worker& w) noexcept {
 RAMIE_FLATTEN fiber* dispatcher::next_fresh(worker& w) noexcept {
   if (!run_queues::fresh_may_go_first(w)) return nullptr;
   if (w.needs_attention() || w.dispatch.pacing.due(w.count.polls.get() + 1)) return nullptr;
-  return run_queues::youngest_is_fresh(w) ? take_youngest(w) : nullptr;
+  return run_queues::begin_fresh_turn(w) ? take_youngest(w) : nullptr;
 }
 
 }  // namespace ramie::runtime_internal

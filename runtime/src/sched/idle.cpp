@@ -114,7 +114,7 @@ void dispatcher::sleep(worker& w) noexcept {
     if (!w.pool.idle().cancel_sleep(w.index)) w.dispatch.stealing.woken();
   }
   worker_pool::set_state(w, worker_state::idle_spin);
-  w.dispatch.join_backoff.set(target_global_latency);
+  w.dispatch.join_backoff.set(target_injection_latency);
   w.dispatch.pacing.restart(w.count.polls.get(), platform::steady_clock::instance().now());
   done.deliver();
 }
@@ -122,9 +122,9 @@ void dispatcher::sleep(worker& w) noexcept {
 bool dispatcher::is_needed(worker& w) noexcept {
   if (sched_.queues.work_visible()) return true;
   if (w.is_stalled_or_stopped()) return true;
-  if (!sched_.quiet.has_waiters()) return false;
+  if (!sched_.all_blocked.has_waiters()) return false;
   w.current.set(nullptr);       // callbacks of stop tokens may be called, as nobody
-  return sched_.quiet.check();  // what it makes runnable may be in this worker's own queues
+  return sched_.all_blocked.check();  // what it makes runnable may be in this worker's own queues
 }
 
 }  // namespace ramie::runtime_internal

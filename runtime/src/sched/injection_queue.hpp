@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// The global queue: where work from outside, from full rings and from retiring workers meets the
-// workers. A circular array under a mutex, with its length readable without it; pushes and pops move
+// The queue that all workers share: for fibers made runnable by plain threads, for what overflows a ring, and for the
+// entries of retiring workers. A circular array under a mutex, with its length readable without it; pushes and pops move
 // whole batches, so that the mutex is paid once per batch. (Not a list through the entries: it would be as long as the
 // caches are small, and a worker that takes a batch would miss them once per entry, one after the other.)
 //
-// Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: whoever makes
-// entries calls reserve() first, which may fail. global_queue_soft_capacity is a mark: crossings are
-// counted, and threads outside the runtime that spawn wait below it (wait_for_capacity).
+// Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: the code that
+// makes entries calls reserve() first, which may fail. injection_soft_capacity is a mark: the queue counts how often its
+// length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace ramie::runtime_internal {
 // they do not pile up behind one worker.
 [[nodiscard]] constexpr std::uint32_t fair_batch(std::size_t length, std::size_t workers) noexcept {
   const auto share = length / std::max<std::size_t>(workers, 1);
-  return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, min_global_batch, max_global_batch));
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(share, min_injection_batch, max_injection_batch));
 }
 
 template <class T>
@@ -76,10 +76,10 @@ class injection_queue {
 
   // Threads outside the runtime only: a worker that waited here could be the one that has to make room.
   void wait_for_capacity() {
-    if (size() < global_queue_soft_capacity) return;
+    if (size() < injection_soft_capacity) return;
     std::unique_lock hold(mutex_);
     ++waiting_outside_;
-    room_.wait(hold, [this] { return size() < global_queue_soft_capacity; });
+    room_.wait(hold, [this] { return size() < injection_soft_capacity; });
     --waiting_outside_;
   }
   // How many threads are in wait_for_capacity.
@@ -94,17 +94,17 @@ class injection_queue {
   void grow(std::uint32_t count) noexcept {
     const auto before = length_.load(std::memory_order_relaxed);
     length_.store(before + count, std::memory_order_release);
-    if (before < global_queue_soft_capacity && before + count >= global_queue_soft_capacity) over_mark_.add(1);
+    if (before < injection_soft_capacity && before + count >= injection_soft_capacity) over_mark_.add(1);
   }
   void shrink(std::uint32_t count) noexcept {
     length_.store(length_.load(std::memory_order_relaxed) - count, std::memory_order_release);
-    if (waiting_outside_ != 0 && size() < global_queue_soft_capacity) room_.notify_all();
+    if (waiting_outside_ != 0 && size() < injection_soft_capacity) room_.notify_all();
   }
 
   platform::mutex mutex_;
   std::unique_ptr<T*[]> items_;
   std::size_t capacity_ = 0;  // a power of two
-  std::size_t first_ = 0;     // goes on for ever
+  std::size_t first_ = 0;     // never reduced: at() takes it modulo capacity_
   platform::condition_variable room_;
   std::uint32_t waiting_outside_ = 0;
   platform::atomic<std::size_t> length_{0};

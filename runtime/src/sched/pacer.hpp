@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// How long a worker may go on before it looks around: the budget of a tick, and how often it visits the
-// injection queue. Both are told in polls, so one comparison per poll decides; one clock read per tick,
-// none per fiber. Owner only.
+// How many polls a worker may make before it does maintenance (the budget of a tick), and before it visits the injection
+// queue. Both are numbers of polls, so one comparison per poll decides: the clock is read once per tick, not once per
+// fiber. Owner only.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,9 @@
 namespace ramie::runtime_internal {
 
 [[nodiscard]] constexpr std::uint32_t interval_for(std::int64_t average_ns) noexcept {
-  const auto per_target = target_global_latency.count() / std::max<std::int64_t>(average_ns, 1);
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(per_target, min_global_interval, max_global_interval));
+  const auto per_target = target_injection_latency.count() / std::max<std::int64_t>(average_ns, 1);
+  return static_cast<std::uint32_t>(
+      std::clamp<std::int64_t>(per_target, min_injection_interval, max_injection_interval));
 }
 
 class pacer {
@@ -27,14 +28,14 @@ class pacer {
   [[nodiscard]] bool tick_ended(std::uint64_t polls) const noexcept { return polls >= tick_end_.get(); }
 
   // Every `interval()` polls the injection queue comes before the local ones.
-  [[nodiscard]] bool global_turn(std::uint64_t polls) noexcept {
-    if (polls < global_at_.get()) return false;
-    global_at_.set(polls + interval_.get());
+  [[nodiscard]] bool injection_turn(std::uint64_t polls) noexcept {
+    if (polls < injection_at_.get()) return false;
+    injection_at_.set(polls + interval_.get());
     plan();
     return true;
   }
 
-  // A tick begins; what happened since the last one (sleep, say) is nobody's running time.
+  // A tick begins. The time since the last one ended (sleep, say) counts as running time of no fiber.
   void restart(std::uint64_t polls, platform::time_point now) noexcept {
     started_.set(now);
     tick_end_.set(polls + budget_per_tick);
@@ -60,13 +61,13 @@ class pacer {
     average_ns_.set(std::max<std::int64_t>(1, static_cast<std::int64_t>(blended)));
     interval_.set(interval_for(average_ns_.get()));
   }
-  void plan() noexcept { next_.set(std::min(tick_end_.get(), global_at_.get())); }
+  void plan() noexcept { next_.set(std::min(tick_end_.get(), injection_at_.get())); }
 
   static constexpr std::uint32_t first_interval = interval_for(initial_task_estimate.count());
 
   platform::owned<std::uint64_t> next_{first_interval};
   platform::owned<std::uint64_t> tick_end_{budget_per_tick};
-  platform::owned<std::uint64_t> global_at_{first_interval};
+  platform::owned<std::uint64_t> injection_at_{first_interval};
   platform::owned<std::uint32_t> interval_{first_interval};
   platform::owned<std::int64_t> average_ns_{initial_task_estimate.count()};
   platform::owned<platform::time_point> started_{};

@@ -22,7 +22,7 @@ bool dispatcher::retreats(worker& w) noexcept {
   return true;
 }
 
-void dispatcher::stay_suspended(worker& w, const retreat::suspension& granted) noexcept {
+void dispatcher::stay_suspended(worker& w, const suspensions::suspension& granted) noexcept {
   w.count.retreats.add(1);
   stop_searching(w);
   worker_pool::set_state(w, worker_state::idle_spin);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Which workers retreat because the machine has no processor for them (crowding.hpp).
+// Retreat: workers leave the work to the others because the machine has no processor for them (crowding.hpp).
 //
 // A crowded worker asks to be suspended. Suspensions are granted to one worker after the other, with time in between to
 // see the effect, and never to the last worker. A suspended worker runs no fibers, and no producer wakes it. It moves
@@ -28,7 +28,8 @@
 
 namespace ramie::runtime_internal {
 
-class retreat {
+// Which workers of one runtime are suspended, and until when. retreat.cpp has what a worker does with a suspension.
+class suspensions {
  public:
   struct suspension {
     platform::time_point until;

@@ -65,7 +65,7 @@ fiber* run_queues::take_one_injected() noexcept {
 fiber* run_queues::take_injected(worker& w) noexcept {
   const auto waiting = injection_.size();
   if (waiting == 0) return nullptr;
-  fiber* batch[max_global_batch];
+  fiber* batch[max_injection_batch];
   const bool only_one = w.policy != nullptr || !w.queue.ring.empty();
   const auto share = only_one ? 1 : fair_batch(waiting, pool_.live_hint());
   const auto count = injection_.take(batch, std::min(share, w.queue.ring.free_slots() + 1));
@@ -105,10 +105,10 @@ bool run_queues::move_to_injection(worker& w) noexcept {
     injection_.put(f);
     moved = true;
   }
-  fiber* batch[max_global_batch];
+  fiber* batch[max_injection_batch];
   for (std::uint32_t n = 1; n != 0;) {
     n = 0;
-    while (n < max_global_batch) {
+    while (n < max_injection_batch) {
       fiber* const f = w.queue.ring.pop_old();
       if (f == nullptr) break;
       platform::annotate::take_over(f);

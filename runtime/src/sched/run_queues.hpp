@@ -40,7 +40,7 @@ class run_queues {
 
   // A new fiber, to the young end of the ring. Under a policy the spawner may have to yield.
   static void push_spawned(worker& w, fiber& f) noexcept;
-  // The same without the signal, if the ring has room and no policy decides. False: nothing has happened.
+  // Like push_spawned, but does not signal. False, and nothing has happened, if the ring is full or a policy decides.
   [[nodiscard]] static bool try_push_spawned(worker& w, fiber& f) noexcept;
   // A fiber that was parked, to the LIFO slot. `may_preempt`: a fiber calls that holds no lock, and asks anew which
   // worker it is on afterwards; under a policy it may have to yield.
@@ -65,12 +65,13 @@ class run_queues {
   [[nodiscard]] static fiber* pop_oldest(worker& w) noexcept { return w.queue.ring.pop_old(); }
   [[nodiscard]] static fiber* pop_youngest(worker& w) noexcept { return w.queue.ring.pop_young(); }
   // Whether an unstarted fiber at the young end of the ring may go before all others: no woken fiber waits in the LIFO
-  // slot, and it is not too often in a row, since the oldest would wait for ever.
+  // slot, and at most max_fresh_polls times in a row, since the oldest would starve.
   [[nodiscard]] static bool fresh_may_go_first(const worker& w) noexcept {
     return w.queue.newest.empty() && w.queue.fresh_polls.get() < max_fresh_polls;
   }
-  // It will: true if the youngest has not started. Racy: only a hint, since a thief may be faster.
-  [[nodiscard]] static bool youngest_is_fresh(worker& w) noexcept;
+  // If the youngest entry has not started: counts a turn for it (fresh_polls) and returns true. Racy: a thief may take it
+  // first.
+  [[nodiscard]] static bool begin_fresh_turn(worker& w) noexcept;
   // One to which a join yields: of the LIFO slot; else the oldest of the ring, if it has started or the caller says
   // that unstarted ones have waited long enough. Not yet counted as a poll.
   template <class WaitedLong>
@@ -110,7 +111,7 @@ class run_queues {
   // Before the runtime ends: a plain thread may still be signalling for a fiber that has long ended.
   void wait_for_pushers() const noexcept;
 
-  // Looks. Any thread -----------------------------------------------------------------------------------
+  // Queries. Any thread ---------------------------------------------------------------------------------
 
   [[nodiscard]] static bool local_empty(const worker& w) noexcept {
     return w.queue.ring.empty() && w.queue.newest.empty();
@@ -218,7 +219,7 @@ RAMIE_FLATTEN fiber* run_queues::pop(worker& w, std::uint64_t polls) noexcept {
   return f;
 }
 
-RAMIE_FLATTEN bool run_queues::youngest_is_fresh(worker& w) noexcept {
+RAMIE_FLATTEN bool run_queues::begin_fresh_turn(worker& w) noexcept {
   const fiber* const youngest = w.queue.ring.peek_young();
   if (youngest == nullptr || youngest->stack.get() != nullptr) return false;
   w.queue.fresh_polls.add(1);

@@ -79,9 +79,9 @@ runner::plan runner::next_plan(worker& w) noexcept {
     platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
     if (stack_block* const own = f->stack.get()) return {step::switch_away, nullptr, own, f->resume_point};
     if (f->size_class == w.run.active.get()->size_class) return {step::start_here, f, nullptr, nullptr};
-    if (stack_block* const roomy = take_stack(w, f->size_class)) {
+    if (stack_block* const of_its_class = take_stack(w, f->size_class)) {
       w.run.handoff.set(f);
-      return {step::switch_away, nullptr, roomy, roomy->resume_point};
+      return {step::switch_away, nullptr, of_its_class, of_its_class->resume_point};
     }
     f->word.runnable_to_running();
     fail_to_start(w, *f);

@@ -22,14 +22,15 @@ class runner {
   // The calling fiber leaves its stack, for `next`'s own if that has one, else for a loop, which runs `next` first
   // (null: whatever comes next). Returns when it is given its stack back: RUNNING again.
   static worker* leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept;
-  // The same to park, when the fiber is PARKING. `accounted`: the cancel epoch when it last looked at its scopes.
+  // Like leave_and_return, but parks the fiber, which is PARKING. `accounted`: the cancel epoch when it last checked its
+  // scopes.
   static worker* park_and_return(worker& w, fiber& self, std::uint64_t accounted, fiber* next) noexcept;
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
-  // Under a policy, which the worker must have: the calling fiber yields if it is told to.
+  // The worker must have a policy: the calling fiber yields if the policy says so.
   static worker* preemption_point(worker& w, scheduling_policy::point where) noexcept;
-  // The same for a caller that may be scheduler code, or a fiber about to park: those are left alone.
+  // Like preemption_point, but does nothing if the caller is scheduler code or a fiber about to park.
   static worker* preemption_point_after_wake(worker& w) noexcept;
 
   // A frame for a new fiber. Throws std::bad_alloc; or null if the worker has none at hand.

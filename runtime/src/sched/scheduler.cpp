@@ -50,7 +50,7 @@ scheduler::scheduler(const options& wanted, scheduling_policy* by)
       queues(pool),
       dispatch(*this),
       deadlines(wanted.clock != nullptr ? wanted.clock->clock_.get() : nullptr, pool.capacity()),
-      quiet(*this, by != nullptr || deadlines.advances_itself()),
+      all_blocked(*this, by != nullptr || deadlines.advances_itself()),
       blocking(checked_threads(wanted), wanted.blocking_idle_time),
       io(*this, wanted.io) {
   platform::choose_fences();
@@ -61,7 +61,7 @@ scheduler::scheduler(const options& wanted, scheduling_policy* by)
 scheduler::~scheduler() {
   blocking.stop();  // waits for calls that were left behind
   queues.wait_for_pushers();
-  pool.watcher().stop();
+  pool.monitor().stop();
   deadlines.stop();
   pool.stop();
   if (!queues.injection_empty()) {
@@ -99,7 +99,7 @@ runtime_stats scheduler::stats() const {
   all.stacks_in_use = stack_census.taken;
   all.stack_slots = stack_census.slots;
   all.frames_made = frames.count().made;
-  pool.watcher().read(all.pressure);
+  pool.monitor().read(all.pressure);
   all.pressure.current = pressure();
   all.pressure.retired_workers = pool.retired();
   all.blocking = blocking.read();

@@ -9,7 +9,7 @@
 //   cancels     ../cancel/domain.hpp   what cancellations share: their epoch, the locks of sweeps and links
 //   deadlines   ../time/timekeeper.hpp
 //   blocking    ../blocking/pool.hpp
-//   quiet       ../testing/quiescence.hpp  noticing that every fiber is blocked
+//   all_blocked ../testing/quiescence.hpp  noticing that every fiber is blocked
 //   frames, stacks                pools of what a fiber needs
 //
 // A part calls functions of other parts and never touches their fields. The parts of a worker: worker.hpp.
@@ -69,7 +69,7 @@ class scheduler {
   run_queues queues;
   dispatcher dispatch;
   timekeeper deadlines;
-  quiescence quiet;
+  quiescence all_blocked;
   blocking_pool blocking;
   io_driver io;
 

@@ -119,7 +119,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     platform::owned<platform::time_point> next_timer_check{};  // for deadlines that have come
     // When a join next lets unstarted fibers that are not its descendants go first, and how long after that again.
     platform::owned<platform::time_point> next_join_yield{};
-    platform::owned<platform::nanoseconds> join_backoff{target_global_latency};
+    platform::owned<platform::nanoseconds> join_backoff{target_injection_latency};
   };
 
   // The run queues'. The first line is the owner's alone.

@@ -36,7 +36,7 @@ worker_pool::worker_pool(scheduler& of, const options& wanted)
       capacity_(wanted.elastic ? configured_ * elastic_factor : configured_),
       elastic_(wanted.elastic),
       idle_(capacity_),
-      watcher_(of) {}
+      monitor_(of) {}
 
 void worker_pool::make_workers(std::uint64_t seed) {
   workers_.reserve(capacity_);
@@ -79,7 +79,7 @@ void worker_pool::signal_slow(worker* by, idle_set::snapshot seen) noexcept {
   const bool woke_one = seen.should_wake() && wake_one();
   // A worker woken from outside arms the monitor itself if it leaves anything queued (dispatcher::found_work).
   const bool needs_watching = by != nullptr || !woke_one;
-  if (needs_watching && seen.monitor_asleep() && idle_.clear_monitor_asleep()) watcher_.wake();
+  if (needs_watching && seen.monitor_asleep() && idle_.clear_monitor_asleep()) monitor_.wake();
 }
 
 // While we hold a claim that we have to give back we count as searching, and others rely on that: so we look on their
@@ -103,7 +103,7 @@ bool worker_pool::wake_one() noexcept {
 
 // Who fell asleep while a claim was held did not find all workers parked, and so did not look (quiescence.hpp).
 bool worker_pool::needed_by_somebody() const noexcept {
-  return sched_.queues.work_visible() || sched_.quiet.has_waiters();
+  return sched_.queues.work_visible() || sched_.all_blocked.has_waiters();
 }
 
 // The worker was claimed from the idle set. False: its thread can't be started, and the claim is given back.
@@ -214,7 +214,7 @@ void worker_pool::thread_ended(worker& w) noexcept {
   (void)clear_stalled(w);  // marked on the way out
   set_this_worker(nullptr);
   idle_.remove_worker();
-  if (sched_.quiet.has_waiters()) (void)sched_.quiet.check();
+  if (sched_.all_blocked.has_waiters()) (void)sched_.all_blocked.check();
   w.life.state.store(worker_state::dead, std::memory_order_release);
 }
 

@@ -53,7 +53,7 @@ class worker_pool {
     return live_hint() - stalled_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::uint64_t retired() const noexcept { return retired_.load(std::memory_order_relaxed); }
-  // Its owner tells what the worker does now.
+  // Owner only: publishes the worker's state.
   static void set_state(worker& w, worker_state s) noexcept { w.life.state.store(s, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t polls_of_others(const worker& w) const noexcept;
 
@@ -67,7 +67,7 @@ class worker_pool {
     if (!seen.nothing_to_do()) [[unlikely]]
       signal_slow(by, seen);
   }
-  // The same in two parts, for a caller whose hot path must not contain a call: false: call signal().
+  // The first part of signal(), for a caller whose hot path must not contain a call. False: call signal().
   [[nodiscard]] bool needs_no_signal() const noexcept {
     platform::light_fence();
     return idle_.load().nothing_to_do();
@@ -75,7 +75,7 @@ class worker_pool {
   // Something was published, or is under way, while user code runs here: the monitor must watch. Idempotent.
   void wake_monitor() noexcept {
     platform::light_fence();  // pairs with the monitor's heavy fence: monitor.hpp
-    if (idle_.load().monitor_asleep() && idle_.clear_monitor_asleep()) watcher_.wake();
+    if (idle_.load().monitor_asleep() && idle_.clear_monitor_asleep()) monitor_.wake();
   }
   // From now on the monitor is to be woken by what happens.
   void let_monitor_be_woken() noexcept { idle_.set_monitor_asleep(); }
@@ -93,7 +93,7 @@ class worker_pool {
   void drain(worker& w) noexcept;
   // The worker's attention is asked for. True: it must leave.
   [[nodiscard]] bool attend(worker& w) noexcept;
-  // The monitor has seen no poll of the worker since its last look.
+  // The monitor has seen no poll of the worker since its last sample.
   void mark_stalled(worker& w) noexcept;
   // The worker polls again, or ends: it is no longer stalled, if it was. Idempotent. Returns what it was marked with.
   std::uint32_t clear_stalled(worker& w) noexcept;
@@ -101,8 +101,8 @@ class worker_pool {
   void thread_ended(worker& w) noexcept;
 
   [[nodiscard]] idle_set& idle() noexcept { return idle_; }
-  [[nodiscard]] monitor& watcher() noexcept { return watcher_; }
-  [[nodiscard]] const monitor& watcher() const noexcept { return watcher_; }
+  [[nodiscard]] class monitor& monitor() noexcept { return monitor_; }
+  [[nodiscard]] const class monitor& monitor() const noexcept { return monitor_; }
 
  private:
   friend struct tests_of_parts;
@@ -122,7 +122,7 @@ class worker_pool {
   alignas(platform::cache_line) idle_set idle_;
 
   std::vector<std::unique_ptr<worker>> workers_;
-  monitor watcher_;
+  class monitor monitor_;
   platform::lock_family lock_users_;  // the workers, as users of channel locks
   platform::atomic<std::uint64_t> retired_{0};
   platform::mutex threads_mutex_;

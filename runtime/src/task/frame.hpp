@@ -42,10 +42,10 @@ class alignas(frame_bytes) fiber : public fiber_head {
   const fiber_ops* ops = nullptr;
   fiber_record* record = nullptr;
   platform::owned<source_location> site{};
-  // Chaos mode: plus one; under explore: which fiber it is (director.hpp).
+  // 0 when it is spawned; else written by policies only. Chaos: the index of the worker it last ran on, plus one.
+  // Explore: the fiber's number in the director.
   platform::owned<std::uint16_t> last_worker{0};
-  // Its record has extras, and both are there while this is true. Changed under the lock of names: who holds that may
-  // read the name of a fiber that is not its own (extras.hpp).
+  // True while `record` and its extras may be read by another thread that holds the lock of names (extras.cpp).
   platform::owned<bool> has_extras{false};
 
   [[nodiscard]] bool is_proxy() const noexcept { return home == nullptr; }
@@ -102,7 +102,7 @@ struct proxy_census {
 
 // The calling fiber, or the calling thread's proxy. Fatal in scheduler code.
 [[nodiscard]] fiber& self();
-// The same, or null if the thread has no proxy yet.
+// Like self(), but null if the thread has no proxy yet.
 [[nodiscard]] fiber* known_self() noexcept;
 [[noreturn]] void no_fiber_to_wait() noexcept;
 // The calling fiber, or null on a plain thread and in scheduler code.

@@ -113,11 +113,11 @@ void wait_all_blocked() {
     throw usage_error(
         "ramie: wait_all_blocked: called on a plain thread. Say of which runtime: wait_all_blocked(runtime).");
   }
-  w->sched.quiet.wait();
+  w->sched.all_blocked.wait();
 }
 
 void wait_all_blocked(runtime& of) {
-  runtime_internal::scheduler_of(of).quiet.wait();
+  runtime_internal::scheduler_of(of).all_blocked.wait();
 }
 
 }  // namespace ramie::inline v0::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Noticing that every fiber of a runtime is blocked, and telling those who wait for that.
+// Notices that every fiber of a runtime is blocked, and lets those go on that wait for that.
 //
 // A fiber that is not blocked runs on a worker that is awake, or is queued, or is in the hand of a plain thread that is
 // just waking it. So every fiber is blocked if

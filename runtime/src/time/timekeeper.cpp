@@ -58,7 +58,7 @@ void timekeeper::stop() noexcept {
     std::lock_guard hold(start_mutex_);
     stopping_.store(true, std::memory_order_release);
   }
-  keeper_.unpark();
+  keeper_parker_.unpark();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -99,7 +99,7 @@ void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
   if (manual_ != nullptr) return;
   platform::light_fence();  // 2
   const auto grace = entry.shard == slots_ ? platform::nanoseconds{0} : keeper_grace;
-  if (later(entry.when, grace) < watch_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3
+  if (later(entry.when, grace) < armed_until_.load(std::memory_order_relaxed)) keeper_parker_.unpark();  // 3
 }
 
 void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept {
@@ -216,7 +216,7 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
   }
   if (cancels) {
     cancels_.store(true, std::memory_order_release);
-    keeper_.unpark();
+    keeper_parker_.unpark();
   }
   return woken;
 }
@@ -248,13 +248,12 @@ platform::time_point timekeeper::earliest_for_keeper() const noexcept {
   return found;
 }
 
-// Until when the keeper may sleep.
-platform::time_point timekeeper::watch() noexcept {
+platform::time_point timekeeper::arm() noexcept {
   for (;;) {
     const auto until = earliest_for_keeper();
-    watch_until_.store(until, std::memory_order_relaxed);  // 1
+    armed_until_.store(until, std::memory_order_relaxed);  // 1
     platform::heavy_fence();                               // 2
-    if (earliest_for_keeper() >= until) return until;         // 3
+    if (earliest_for_keeper() >= until) return until;      // 3
   }
 }
 
@@ -263,14 +262,14 @@ void timekeeper::run() noexcept {
   platform::wake_on_time();
   while (!stopping_.load(std::memory_order_acquire)) {
     if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();
-    const auto until = watch();
+    const auto until = arm();
     if (until == never) {
-      keeper_.park();
+      keeper_parker_.park();
     } else {
-      (void)keeper_.park_until(until);
+      (void)keeper_parker_.park_until(until);
     }
     const auto now = clock_.now();
-    watch_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
+    armed_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake
     if (shards_[slots_].next.load(std::memory_order_relaxed) <= now) fire(shards_[slots_], now, no_limit);
     for (unsigned i = 0; i < slots_; ++i) {
       if (shards_[i].overdue() <= now) fire(shards_[i], now, no_limit);

@@ -16,9 +16,9 @@
 //     stop tokens, which may do anything, and can take long. Started with the first deadline.
 //
 //       the thread that adds                   the keeper
-//       1. next = the entry's time             1. watch_until = earliest next, plus its grace
+//       1. next = the entry's time             1. armed_until = earliest next, plus its grace
 //       2. light fence                         2. heavy fence
-//       3. earlier than watch_until?           3. check every next again; if one is earlier, again from 1,
+//       3. earlier than armed_until?           3. check every next again; if one is earlier, again from 1,
 //          then wake the keeper                   else sleep until then
 //
 // `next` of a shard is never later than its earliest entry. It may be earlier, after a removal: then one check finds
@@ -100,7 +100,8 @@ class timekeeper final : platform::clock_listener {
   void time_passed() noexcept override;
   void fire_in_order() noexcept;
   void run() noexcept;
-  [[nodiscard]] time_point watch() noexcept;
+  // The keeper: publishes until when it will sleep (armed_until_) and returns that.
+  [[nodiscard]] time_point arm() noexcept;
   [[nodiscard]] time_point earliest_for_keeper() const noexcept;
   [[nodiscard]] std::uint16_t shard_of_caller() const noexcept;
   void insert(deadline_entry& entry, time_point now) noexcept;
@@ -117,13 +118,13 @@ class timekeeper final : platform::clock_listener {
   const platform::clock_source& clock_;
   const unsigned slots_;  // workers'; the shard after them is for plain threads
   const std::unique_ptr<shard[]> shards_;
-  platform::atomic<time_point> sleeper_until_{never};
-  platform::atomic<time_point> watch_until_{never};
+  platform::atomic<time_point> sleeper_until_{never};  // of the timer sleeper; never: there is none
+  platform::atomic<time_point> armed_until_{never};    // when the keeper wakes by itself; min(): it is awake
   platform::atomic<bool> cancels_{false};  // the keeper has scopes to cancel
   platform::atomic<bool> started_{false};
   platform::atomic<bool> stopping_{false};
   platform::mutex start_mutex_;
-  platform::thread_parker keeper_;
+  platform::thread_parker keeper_parker_;
   platform::thread thread_;
 };
 

@@ -73,20 +73,20 @@ constexpr auto never = std::chrono::steady_clock::time_point::max();
 // Ends a wait when the time has come.
 class wait_timer {
  public:
-  wait_timer(timekeeper& keeper, std::chrono::steady_clock::time_point when, std::chrono::steady_clock::time_point now)
-      : keeper_(keeper), now_(now), entry_(when) {
-    keeper_.prepare();
+  wait_timer(timekeeper& timers, std::chrono::steady_clock::time_point when, std::chrono::steady_clock::time_point now)
+      : timers_(timers), now_(now), entry_(when) {
+    timers_.prepare();
   }
   ~wait_timer() {
-    if (!fired()) keeper_.remove(entry_);
+    if (!fired()) timers_.remove(entry_);
   }
   wait_timer(const wait_timer&) = delete;
   wait_timer& operator=(const wait_timer&) = delete;
-  void set(const waiter& node) noexcept { keeper_.set(entry_, waker(node), now_); }
+  void set(const waiter& node) noexcept { timers_.set(entry_, waker(node), now_); }
   [[nodiscard]] bool fired() const noexcept { return entry_.fired.load(std::memory_order_acquire); }
 
  private:
-  timekeeper& keeper_;
+  timekeeper& timers_;
   const std::chrono::steady_clock::time_point now_;
   wake_up entry_;
 };
@@ -95,8 +95,8 @@ struct no_timer {
   [[nodiscard]] bool fired() const noexcept { return false; }
 };
 
-// Who runs first when the fiber parks: whoever is next; or what it has spawned last.
-constexpr auto whoever_is_next = [](worker&) -> fiber* { return nullptr; };
+// Which fiber runs first when the caller parks: the next of the queues; or an unstarted one at the young end of the ring.
+constexpr auto no_preference = [](worker&) -> fiber* { return nullptr; };
 constexpr auto fresh_first = [](worker& w) -> fiber* { return dispatcher::next_fresh(w); };
 
 // The steps of the loop below that differ between a fiber and a plain thread. A fiber leaves its stack; it is cancelled
@@ -109,7 +109,7 @@ class fiber_steps {
 
   // Before any look at scopes, also by try_complete: the commit wakes the fiber if the epoch has moved since.
   RAMIE_FLATTEN void begin_round() noexcept { epoch_ = w_->cancel_epoch->load(std::memory_order_acquire); }
-  // True: the caller asked to be told of a cancellation, and here it is.
+  // True: cancelled, and the caller wants that as a result.
   RAMIE_FLATTEN bool cancelled() {
     if (may_cancel_ == cancellable::throws) throw_if_cancelled(f, epoch_);
     if (may_cancel_ == cancellable::returns && is_cancelled(f, epoch_)) return true;
@@ -230,7 +230,7 @@ wait_result fiber_wait(waitable& on, waiter& node, const wait_reason& why, cance
   worker* const w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   no_timer none;
-  fiber_steps steps(*preemption_point_of_wait(*w), may_cancel, whoever_is_next, none);
+  fiber_steps steps(*preemption_point_of_wait(*w), may_cancel, no_preference, none);
   return wait_loop(steps, on, node, why);
 }
 
@@ -243,7 +243,7 @@ wait_result fiber_wait_until(waitable& on, waiter& node, const wait_reason& why,
 
 wait_result fiber_wait_returning(waitable& on, waiter& node, const wait_reason& why,
                                  std::chrono::steady_clock::time_point deadline) {
-  return wait_as_fiber(*this_worker(), on, node, why, cancellable::returns, whoever_is_next, deadline);
+  return wait_as_fiber(*this_worker(), on, node, why, cancellable::returns, no_preference, deadline);
 }
 
 namespace {

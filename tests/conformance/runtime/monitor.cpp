@@ -43,7 +43,7 @@ void as(worker* w, F f) {
 TEST_CASE("a worker that begins to run and leaves something queued tells the monitor", "[conformance][elastic]") {
   for (const std::size_t queued : {std::size_t{1}, std::size_t{4}}) {
     threadless_runtime s(2, true);
-    s.sched().pool.watcher().stop();  // it has no thread, and gets none
+    s.sched().pool.monitor().stop();  // it has no thread, and gets none
     s.w(1).life.state.store(worker_state::active);
     for (std::size_t i = 0; i < queued; ++i) s.push(s.fibers[i], 1);
     s.w(0).dispatch.searching.set(true);
@@ -65,7 +65,7 @@ TEST_CASE("the monitor watches while somebody runs fibers with something queued,
   const auto watches = [&](worker_state state) {
     w.life.state.store(state);
     w.count.polls.add(1);  // it gets on: no report of it is owed
-    return s.sched().pool.watcher().tick();
+    return s.sched().pool.monitor().tick();
   };
   const auto only_while_active = [&] {
     CHECK(watches(worker_state::active));
@@ -340,7 +340,7 @@ TEST_CASE("a worker's ticks end after 128 polls, and begin anew after 128 looks 
     s.push(s.fibers[0]);
     CHECK(dispatcher::next_local(w) == &s.fibers[0]);
     CHECK(w.dispatch.pacing.tick_started() > long_ago);
-    CHECK(w.dispatch.pacing.interval() == min_global_interval);  // by what it saw, its polls have taken ages
+    CHECK(w.dispatch.pacing.interval() == min_injection_interval);  // by what it saw, its polls have taken ages
   }
   SECTION("looks in vain") {
     w.dispatch.pacing.restart(0, long_ago);

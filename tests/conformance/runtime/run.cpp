@@ -170,7 +170,7 @@ TEST_CASE("yield goes round", "[conformance][fairness]") {
 
 TEST_CASE("who spawns many and yields in between does not run ahead of them", "[conformance][fairness]") {
   constexpr int burst = 700;
-  constexpr auto max_batch = ramie::runtime_internal::max_global_batch;
+  constexpr auto max_batch = ramie::runtime_internal::max_injection_batch;
   int started = 0;
   std::vector<int> seen;
   auto alone = with_workers(1);

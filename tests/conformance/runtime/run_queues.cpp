@@ -237,7 +237,7 @@ TEST_CASE("a thread outside that spawns waits at the soft mark", "[conformance][
   threadless_runtime s;
   auto& sched = s.sched();
   test::live(sched).store(1);  // else the spawn would start the first worker
-  std::vector<fiber*> many(global_queue_soft_capacity, &s.fibers[0]);
+  std::vector<fiber*> many(injection_soft_capacity, &s.fibers[0]);
   sched.queues.reserve(many.size() + 2);
   test::injection(sched).put(many.data(), static_cast<std::uint32_t>(many.size() - 1));
   CHECK(s.runtime().stats().injection_over_mark == 0);

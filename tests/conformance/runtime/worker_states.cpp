@@ -175,7 +175,7 @@ TEST_CASE("there are never more than twice as many workers", "[conformance][elas
 TEST_CASE("pressure is a signed sum over all workers", "[conformance][elastic]") {
   threadless_runtime s(2);
   const auto look = [&] {
-    (void)s.sched().pool.watcher().tick();
+    (void)s.sched().pool.monitor().tick();
     return s.runtime().stats().pressure;
   };
   s.w(0).count.spawned.set(4);
@@ -217,9 +217,9 @@ TEST_CASE("what a join takes and gives back leaves the pressure as it was", "[co
 
 void look_at_negative_pressure(threadless_runtime& s, int times) {
   s.w().count.polls.set(1);
-  for (int i = 0; i < times; ++i) (void)s.sched().pool.watcher().tick();
+  for (int i = 0; i < times; ++i) (void)s.sched().pool.monitor().tick();
   s.w().count.polls.set(0);
-  (void)s.sched().pool.watcher().tick();
+  (void)s.sched().pool.monitor().tick();
 }
 
 // E6
@@ -253,7 +253,7 @@ struct gate_of_monitor : threadless_runtime {
   }
   // {no work, not stuck, not positive, idle capacity, at the limit, passes, promoted} of one look.
   std::vector<std::uint64_t> look() {
-    (void)sched().pool.watcher().tick();
+    (void)sched().pool.monitor().tick();
     const auto p = runtime().stats().pressure;
     return {p.blocked_no_work,  p.blocked_not_stuck, p.blocked_nonpositive, p.blocked_idle_capacity,
             p.blocked_at_limit, p.gate_passes,       p.promoted_workers};

@@ -16,8 +16,8 @@ namespace ramie::runtime_internal {
 inline void spend_one(const call_context& at) noexcept {
   at.local->budget.add(-1u);
 }
-// In a loop that waits for what a queued fiber, or another thread, is about to end: a turn for both. Not for the
-// scheduler's own code alone: there it is one for other threads. May come back on another worker.
+// In a loop that waits for what a queued fiber, or another thread, is about to end: lets both run. Scheduler code lets
+// only other threads run. May come back on another worker.
 void spin_yield() noexcept;
 
 // An operation that may not switch has been performed.
@@ -25,8 +25,8 @@ inline void spend_budget(const call_context& at) noexcept {
   if (at.self != nullptr && at.local->budget.get() != 0) spend_one(at);
 }
 
-// Whether a fiber has nothing to look at before it goes on: no cancellation since it last looked, and budget left.
-[[nodiscard]] inline bool quiet(const call_context& at) noexcept {
+// Whether a fiber has nothing to do before it goes on: no cancellation since it last checked its scopes, and budget left.
+[[nodiscard]] inline bool nothing_pending(const call_context& at) noexcept {
   return at.local->cancel_epoch->load(std::memory_order_acquire) == head_of(*at.self).seen_epoch.get() &&
          at.local->budget.get() != 0;
 }
@@ -40,7 +40,7 @@ inline void spend_budget(const call_context& at) noexcept {
   spend_one(at);
 }
 
-// The beginning of an operation that may wait: the same, and a cancellation point. Throws `cancelled`.
+// The beginning of an operation that may wait: keep_to_budget, and a cancellation point. Throws `cancelled`.
 [[gnu::always_inline]] inline void begin_operation(call_context& at) {
   if (at.self == nullptr) return;
   if (at.local->cancel_epoch->load(std::memory_order_acquire) != head_of(*at.self).seen_epoch.get()) [[unlikely]]

@@ -139,10 +139,11 @@ class cancel_scope : private scope_link {
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
   // asked until it is opened again.
   void close() noexcept;
-  // The same for an owner who knows that the scope is its innermost and was not cancelled, if there is nothing to undo.
+  // Whether close() would have nothing to undo: not linked, not pinned, not marked clean.
   [[nodiscard]] bool untouched() const noexcept { return holds_.load(std::memory_order_acquire) == 0; }
-  // The owner, when nobody is inside any more: a look at its scopes, which many have had, is easily undone.
+  // Owner, when no fiber is inside: drops the cached result of an earlier walk (clean_at_).
   void forget_clean_mark() noexcept;
+  // close() when untouched() is true: the scope is the owner's innermost, and was not cancelled.
   void close_untouched(fiber_head& owner) noexcept {
     owner.scope = parent_;
     owner_.set(nullptr);
@@ -194,8 +195,8 @@ class cancel_scope : private scope_link {
   [[nodiscard]] static cancel_scope* effective(const fiber& f, std::uint64_t epoch) noexcept {
     return effective(first_seen(f), epoch);
   }
-  // The one of which `f`, the caller, is to be told now: the outermost that was opened with no fewer exceptions in
-  // flight than there are. From its innermost scope up to, not including, `limit`.
+  // The scope whose cancellation is to be thrown at `f`, the caller, now: the outermost cancelled one that was opened with
+  // no fewer exceptions in flight than there are. From its innermost scope up to, not including, `limit`.
   [[nodiscard]] static cancel_scope* deliverable(const fiber& f, const cancel_scope* limit = nullptr) noexcept;
   // Throws it. The caller is `f`.
   [[noreturn]] void deliver_to(fiber& f);
@@ -211,7 +212,7 @@ class cancel_scope : private scope_link {
   // has not ended, or null: the scope above all fibers.
   [[nodiscard]] cancelled ending(const cancel_scope* own, const fiber* opener) const noexcept;
 
-  // The owner: the failure it was told of, if any; once.
+  // Owner only: the failure behind the `cancelled` that was thrown at it, if any; once.
   [[nodiscard]] std::shared_ptr<carried_failure> take_carried() noexcept { return std::move(carried_); }
 
   // Of a closed scope: whether and why it was cancelled.
@@ -257,7 +258,7 @@ class cancel_scope : private scope_link {
   role role_ = role::ordinary;
   platform::atomic<bool> requested_{false};
   platform::atomic<bool> over_{false};  // end_early
-  std::uint8_t owner_told_ = 0;         // times its cancellation was thrown at the owner, up to 2
+  std::uint8_t owner_deliveries_ = 0;   // times its cancellation was thrown at the owner, up to 2
   std::uint32_t depth_ = 0;
   std::uint32_t in_flight_ = 0;  // exceptions of the owner, when it was opened
   // What is to be undone or waited for when it is closed, in one word: who is looking at it, and the two marks.

@@ -14,13 +14,13 @@ using namespace std::chrono_literals;
 #if defined(RAMIE_MODEL)
 // Small enough to explore every wrap.
 inline constexpr std::uint32_t ring_capacity = 4;
-inline constexpr std::size_t global_queue_soft_capacity = 3;
+inline constexpr std::size_t injection_soft_capacity = 3;
 inline constexpr int idle_spin_rounds = 2;
 inline constexpr std::size_t prefetched_stack_bytes = 0;
 inline constexpr std::size_t prefetched_resume_bytes = 0;
 #else
 inline constexpr std::uint32_t ring_capacity = 256;
-inline constexpr std::size_t global_queue_soft_capacity = 65'536;
+inline constexpr std::size_t injection_soft_capacity = 65'536;
 inline constexpr int idle_spin_rounds = 64;
 inline constexpr std::size_t prefetched_stack_bytes = 768;   // what a fiber that waits for a channel has there
 inline constexpr std::size_t prefetched_resume_bytes = 128;  // what it reads first when it goes on
@@ -28,8 +28,8 @@ inline constexpr std::size_t prefetched_resume_bytes = 128;  // what it reads fi
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
 // Injection queue: how many entries one visit takes, and where back-pressure starts.
-inline constexpr std::uint32_t min_global_batch = 4;
-inline constexpr std::uint32_t max_global_batch = 64;
+inline constexpr std::uint32_t min_injection_batch = 4;
+inline constexpr std::uint32_t max_injection_batch = 64;
 
 // Cooperation.
 inline constexpr std::uint32_t budget_per_tick = 128;
@@ -43,11 +43,11 @@ inline constexpr std::chrono::nanoseconds keeper_grace = 10ms;         // for th
 inline constexpr std::chrono::nanoseconds timer_check_interval = 250us;  // of workers that run fibers
 
 // Adaptive visits to the injection queue.
-inline constexpr std::chrono::nanoseconds target_global_latency = 1ms;
+inline constexpr std::chrono::nanoseconds target_injection_latency = 1ms;
 inline constexpr std::chrono::nanoseconds initial_task_estimate = 50us;
 inline constexpr double ewma_alpha = 0.1;
-inline constexpr std::uint32_t min_global_interval = 8;
-inline constexpr std::uint32_t max_global_interval = 255;
+inline constexpr std::uint32_t min_injection_interval = 8;
+inline constexpr std::uint32_t max_injection_interval = 255;
 
 // Thefts that do not pay: the stolen fibers ran for less time than moving them to another processor takes. After enough
 // of them to be sure a worker naps before it searches again: twice as long each time.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Where the caller is. Looking up the worker of the moment is a call that can't be inlined (docs/hazards.md), so floors
-// above look once per operation and take all they need from that. Valid until the caller switches.
+// Where the caller is. Its worker can't be cached across a switch (docs/hazards.md), so the rooms above call
+// current_context() once per operation and take all they need from that. Valid until the caller switches.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct worker_cache {
 // The part of a fiber's frame that rooms above read and write, only as that fiber.
 struct fiber_head {
   cancel_scope* scope = nullptr;                 // innermost
-  platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last looked and was not cancelled
+  platform::owned<std::uint64_t> seen_epoch{0};  // of cancellations, when it last checked and was not cancelled
 };
 [[nodiscard]] inline fiber_head& head_of(fiber& f) noexcept {
   return reinterpret_cast<fiber_head&>(f);  // its first base; frame.hpp asserts it
@@ -39,9 +39,9 @@ struct worker_local {
   scheduler* runs_in = nullptr;
   const platform::atomic<std::uint64_t>* cancel_epoch = nullptr;
   platform::owned<const std::uintptr_t*> in_flight{nullptr};  // how many exceptions of the current fiber are
-  platform::lock_user lock_user;              // as which its thread takes locks
-  platform::owned<std::uint32_t> budget{0};   // operations without a wait before somebody else has a turn (budget.hpp)
-  platform::owned<std::uint64_t> rng{0};      // for random choices; never 0 on a worker
+  platform::lock_user lock_user;                              // as which its thread takes locks
+  platform::owned<std::uint32_t> budget{0};                   // operations without a wait before a yield (budget.hpp)
+  platform::owned<std::uint64_t> rng{0};                      // for random choices; never 0 on a worker
   worker_cache nurseries;
   worker_cache memory;  // for tasks
 };

@@ -14,13 +14,13 @@ namespace ramie::runtime_internal {
 
 class gate final : public waitable {
  public:
-  // A cancellation point unless told otherwise.
+  // A cancellation point unless `may_cancel` is `no`.
   void wait(const wait_reason& why, cancellable may_cancel = cancellable::throws) {
     waiter node;
     (void)fiber_wait(*this, node, why, may_cancel);
   }
 
-  // Any thread, once or more. Everybody who waits goes on.
+  // Any thread. Idempotent. Every waiter goes on.
   void open() noexcept {
     wake_batch wakes;
     std::lock_guard hold(lock_);

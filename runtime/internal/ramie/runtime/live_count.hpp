@@ -8,8 +8,8 @@
 //   shared = 2·count + joining
 //
 // A join that has to wait folds local into shared and sets `joining`; from then on shared alone is the truth,
-// and whoever takes it to zero wakes the joiner. While `joining` is clear nobody does: the last access of an
-// ending fiber to the nursery is then its decrement, and the owner may go as soon as it sees the sum zero.
+// and the fiber that takes it to zero wakes the joiner. While `joining` is clear no fiber does: the last access of an
+// ending fiber to the nursery is then its decrement, and the owner may go on as soon as it sees the sum zero.
 //
 //       owner                                   fiber that ends
 //       1. fold, set joining     (RMW)          1. count - 1                (RMW)
@@ -57,7 +57,8 @@ class live_count final : public waitable {
     return plus_shared(local());
   }
 
-  // Whether a fiber may still live; mostly told without a look at what others write. Owner only.
+  // Whether a fiber may still live. Reads `shared`, which other threads write, only if `local` is not positive. Owner
+  // only.
   [[nodiscard]] bool any() const noexcept {
     const auto mine = local();
     return mine > 0 || plus_shared(mine) != 0;
@@ -81,15 +82,15 @@ class live_count final : public waitable {
       joiner_ = nullptr;
       if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     }
-    // Whoever took the count to zero is about to take the lock, and has left when it is free again.
-    for (platform::backoff turn; !told_.load(std::memory_order_acquire);) turn.wait();
+    // The fiber that took the count to zero is about to take the lock (wake_joiner); it is done when that is free again.
+    for (platform::backoff turn; !waker_arrived_.load(std::memory_order_acquire);) turn.wait();
     std::lock_guard hold(lock_);
   }
   // After a wait that was completed.
   void reset() noexcept {
     ended_.set(spawned_.get());
     shared_.store(0, std::memory_order_relaxed);
-    told_.store(false, std::memory_order_relaxed);
+    waker_arrived_.store(false, std::memory_order_relaxed);
   }
 
  private:
@@ -97,7 +98,7 @@ class live_count final : public waitable {
     fiber* who = nullptr;
     {
       std::lock_guard hold(lock_);
-      told_.store(true, std::memory_order_release);
+      waker_arrived_.store(true, std::memory_order_release);
       if (joiner_ != nullptr && claim(*joiner_)) {
         joiner_->outcome = 1;
         who = joiner_->who;
@@ -116,7 +117,7 @@ class live_count final : public waitable {
   platform::owned<std::int64_t> ended_{0};
   alignas(64) platform::atomic<std::int64_t> shared_{0};  // others write it: not in the owner's cache line
   platform::spin_lock lock_;
-  platform::atomic<bool> told_{false};
+  platform::atomic<bool> waker_arrived_{false};  // the fiber that took the count to zero has taken the lock
   waiter* joiner_ = nullptr;
 };
 

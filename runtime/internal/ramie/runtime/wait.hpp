@@ -70,32 +70,32 @@ enum class wait_result : std::uint8_t {
   completed,  // by try_complete, or a partner claimed and completed the node
   refused,    // publish said no
   timed_out,  // the time has come; the node is in no list
-  cancelled,  // only for those who asked to be told
+  cancelled,  // only with cancellable::returns
 };
 
 // What a cancellation does to the wait: nothing, end it by throwing `cancelled`, or end it by returning.
 enum class cancellable : std::uint8_t { no, throws, returns };
 
-// Suspends the calling fiber, or blocks the calling plain thread, until `on` completes. A cancellation
-// point unless told otherwise: throws `cancelled`. Only for code that runs as a fiber or on a plain
-// thread; inside the scheduler itself it is a fatal error.
+// Suspends the calling fiber, or blocks the calling plain thread, until `on` completes. A cancellation point unless
+// `may_cancel` is `no`. Only for code that runs as a fiber or on a plain thread; inside the scheduler itself it is a
+// fatal error.
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why,
                        cancellable may_cancel = cancellable::throws);
 
-// The same, cancellable, for a wait that will probably be ended by what the caller spawned last: if the youngest entry
-// of the ring has not started, it goes first (Q16). The caller has just asked: try_complete is called only after a wake
-// in vain.
+// Like fiber_wait, but for a wait that will probably be ended by the fiber that the caller spawned last: if the youngest
+// entry of the ring has not started, it runs first (Q16). The caller has just called try_complete: it is called again only
+// after a wake without an outcome.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
-// Like fiber_wait_fresh_first, what was spawned last goes first; but it asks first, and waits no longer than until
-// `deadline`, by the clock of the fiber's runtime (a plain thread's is the machine's). If the time has come already it
-// still asks once. Throws std::bad_alloc or std::system_error, with nothing published, if the deadline can't be kept.
-// time_point::max() is never.
+// Like fiber_wait, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
+// machine's); and an unstarted youngest entry runs first, as in fiber_wait_fresh_first. If the time has come already
+// try_complete is still called once. Throws std::bad_alloc or std::system_error, with nothing published, if the deadline
+// can't be kept. time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
 
-// Like fiber_wait, so not fresh-first, but with a deadline as above, and for a fiber that has something to end before
-// it unwinds: a cancellation ends the wait, is told, and is delivered at the next cancellation point. Not for plain
+// Like fiber_wait_until, but for a fiber that must end something before it unwinds: a cancellation ends the wait with
+// wait_result::cancelled and is thrown at the next cancellation point. No fiber is preferred to run next. Not for plain
 // threads.
 wait_result fiber_wait_returning(waitable& on, waiter& self, const wait_reason& why,
                             std::chrono::steady_clock::time_point deadline);
@@ -104,7 +104,7 @@ wait_result fiber_wait_returning(waitable& on, waiter& self, const wait_reason& 
 [[nodiscard]] bool claim(waiter& node) noexcept;
 
 // The winner of a claim, once, without any lock, not even another object's. In chaos mode the caller may yield
-// here and come back on another worker: it must look around anew.
+// here and come back on another worker: it must call current_context() again.
 void complete(fiber& who) noexcept;
 
 // Claimed waiters that are to be completed once the waitable's lock is released. Declare it before the guard of the
@@ -116,8 +116,8 @@ class wake_batch {
   wake_batch(const wake_batch&) = delete;
   wake_batch& operator=(const wake_batch&) = delete;
 
-  // With the lock, by whoever has claimed the node. Without an outcome so far: a fiber that is completed without one
-  // waits again.
+  // With the lock, by the code that has claimed the node. Writes no outcome: a fiber that is completed without one waits
+  // again.
   void add(waiter& claimed) noexcept {
     claimed.next = nullptr;
     (first_ == nullptr ? first_ : last_->next) = &claimed;

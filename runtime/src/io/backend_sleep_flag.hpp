@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// How a worker sleeps in its I/O backend, where a token of its parker does not end the sleep by itself.
+// Whether a worker sleeps in its I/O backend, where a token of its parker does not end the sleep by itself.
 //
 //       waker                                  sleeper
 //       1. a token                             1. asleep = true
@@ -13,9 +13,9 @@
 
 namespace ramie::runtime_internal {
 
-class io_sleeper {
+class backend_sleep_flag {
  public:
-  // The owner. take_token() says whether there was one.
+  // Owner only. take_token() takes the parker's token and returns whether there was one.
   template <class TakeToken, class Sleep>
   void sleep(TakeToken take_token, Sleep sleep_in_backend) noexcept {
     asleep_.store(true, std::memory_order_relaxed);  // 1
@@ -23,7 +23,7 @@ class io_sleeper {
     if (!take_token()) sleep_in_backend();               // 3, 4
     asleep_.store(false, std::memory_order_relaxed);
   }
-  // Any thread, after it has left a token.
+  // Any thread, after it has given the owner's parker a token.
   template <class Wake>
   void wake_if_asleep(Wake wake_backend) noexcept {
     platform::full_fence();                                  // 2
