@@ -85,8 +85,8 @@ class block_store {
     if (results || grown_) clear_slow(results);
     restart(ended);
   }
-  // The same for a store that has not grown and owns no result.
   [[nodiscard]] bool has_grown() const noexcept { return grown_; }
+  // Like clear, but for a store that has not grown and owns no result.
   void restart(std::uint64_t ended) noexcept {
     restart(0, first_small_, ended);  // the others begin on the heap
     restart(1, first_medium_, ended);

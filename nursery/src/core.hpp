@@ -64,8 +64,8 @@ struct recorded_failure {
 //       3. make this, and pin its scope            wait for the pins, and let go of the frame
 //       then, without the lock, cancel and unpin
 //
-// Whoever drops the handle of a targeted task does so under more->mutex, too, and leaves it to the fiber if that has
-// not ended: the fiber then lets go of the block.
+// The handle of a targeted task is dropped under more->mutex, too. If the fiber has not ended then, it releases the
+// block when it ends.
 struct task_cancellation {
   explicit task_cancellation(fiber& f) noexcept : scope(cancel_scope::of_fiber{}, f) {}
   cancel_scope scope;
@@ -139,20 +139,20 @@ struct nursery_core : counted_scope {
   [[nodiscard]] cancelled ending_of(const task_block& task) noexcept;
   // The first one, received by this, or null.
   [[nodiscard]] std::exception_ptr first_failure() noexcept;
-  // At the end: what was thrown at the owner may be on its way out, or kept somewhere. Whoever has it then reports the
-  // failure behind it, if nobody receives that.
+  // At the end: the `cancelled` that was thrown at the owner may still be unwinding it, or be kept somewhere. Its last
+  // copy then reports the failure behind it, if that was not received.
   void report_carried_if_dropped() noexcept;
   // What is still the nursery's.
   void report_what_is_left() noexcept;
 
  private:
-  // Of a failure that nobody has received: whose it is. From here on it is received. Null: somebody has.
+  // Marks a failure as received and returns whose it is. Nothing: it was received before.
   [[nodiscard]] std::optional<std::string> give_away(const std::exception_ptr& what) noexcept;
 };
 
 // Whether the caller is the owner or a live descendant.
 enum class caller_role : std::uint8_t { owner, descendant, none };
-// A nursery that has been opened once has an owner: nobody in particular is not it.
+// opened_by is not null once the nursery has been opened: so scheduler code, whose at.self is null, is not its owner.
 [[nodiscard]] inline bool is_owner(const nursery_core& n, const call_context& at) noexcept {
   return at.local != nullptr && at.self == n.opened_by.get();
 }

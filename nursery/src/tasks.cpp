@@ -32,7 +32,7 @@ class nursery_pin {
     leave();
     nursery_has_ended(function);
   }
-  // The same, without the question.
+  // Like the constructor above, but does not check that the nursery is still in that life.
   nursery_pin(nursery_core& n, const call_context& at) noexcept
       : home_(n), announced_(role_of_caller(n, at) == caller_role::none) {
     if (!announced_) return;
@@ -40,7 +40,7 @@ class nursery_pin {
     platform::heavy_fence();                                 // 2
   }
   ~nursery_pin() { leave(); }
-  // Somebody else will leave.
+  // The caller will decrement `visitors` itself.
   void release() noexcept { announced_ = false; }
   nursery_pin(const nursery_pin&) = delete;
   nursery_pin& operator=(const nursery_pin&) = delete;
@@ -245,8 +245,8 @@ const wait_reason waits_for_task{"task"};
 
 }  // namespace
 
-// The fiber that ended a former task in this block may still be waking that task's getters, and wake this one by mistake:
-// hence the loops.
+// The fiber that ended a former task in this block may still be waking that task's getters, and wake this one by
+// mistake: hence the loops.
 void await_task(const task_handle& handle) {
   call_context at = current_context();
   keep_to_budget(at);

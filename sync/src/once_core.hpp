@@ -20,7 +20,7 @@ namespace ramie::sync_internal {
 using namespace runtime_internal;
 
 struct once_waiter : queue_waiter {
-  bool ours = false;  // nobody did it any more when this waiter wanted to list itself: now it does
+  bool ours = false;  // no caller was doing it when this waiter wanted to list itself: so this one does it
 };
 
 // The outcome in a waiter's node.
@@ -57,7 +57,7 @@ struct once_word {
 
   static void unpublish(once_core& o, once_waiter& me) noexcept { unlist(o, me, waiting); }
 
-  // Whoever does it.
+  // The caller that does it.
   static void end(once_core& o, bool succeeded) noexcept {
     for (std::uint32_t alone = running;;) {
       if (o.word.compare_exchange_weak(alone, succeeded ? done : 0, std::memory_order_release,

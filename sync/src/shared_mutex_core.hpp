@@ -37,7 +37,7 @@ struct shared_mutex_word {
   [[nodiscard]] static constexpr std::uint32_t one_of(lock_kind how) noexcept {
     return how == lock_kind::alone ? writer : reader;
   }
-  // Beside those inside, whoever waits.
+  // Whether a lock of this kind can be held beside those that are held; waiters do not count.
   [[nodiscard]] static constexpr bool fits(std::uint32_t inside, lock_kind how) noexcept {
     return how == lock_kind::alone ? (inside & ~waiting) == 0 : (inside & writer) == 0;
   }
@@ -64,7 +64,7 @@ struct shared_mutex_word {
     });
   }
 
-  // Whoever was kept waiting by it alone goes on: readers behind a writer.
+  // Waiters that only `me` kept waiting go on: readers behind a writer.
   static void unpublish(shared_mutex_core& m, shared_mutex_waiter& me) noexcept {
     wake_batch wakes;
     queue_guard hold(m.waiters);

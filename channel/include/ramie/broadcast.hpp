@@ -26,7 +26,7 @@ class broadcast_receiver {
   // The next message, or the oldest that is still there; lost() says how many were missed. Without a value: closed and
   // all received. A cancellation point. Throws what copying T throws: the message is then still the next one.
   [[nodiscard]] received<T> recv() { return recv_until(deadline()); }
-  // The same, waiting no longer than that. A point in time or a duration is a deadline. Throws std::bad_alloc or
+  // Like recv, but waits no longer than `until`. A point in time or a duration is a deadline. Throws std::bad_alloc or
   // std::system_error if the deadline can't be kept.
   [[nodiscard]] received<T> recv_until(deadline until) {
     auto& log = at_.need("broadcast_receiver", "recv");
@@ -38,7 +38,7 @@ class broadcast_receiver {
   [[nodiscard]] received<T> recv_for(std::chrono::duration<Rep, Period> limit) {
     return recv_until(limit);
   }
-  // The same without waiting: would_block if there is nothing new. Not a cancellation point.
+  // Like recv, but without waiting: would_block if there is nothing new. Not a cancellation point.
   [[nodiscard]] received<T> try_recv() {
     return copied(try_read(at_.need("broadcast_receiver", "try_recv"), at_.position));
   }

@@ -44,7 +44,7 @@ class send_operations {
     return send(std::move(copy));
   }
 
-  // The same without waiting: ok, would_block or closed. Moved from only if ok. Not a cancellation point.
+  // Like send, but without waiting: ok, would_block or closed. Moved from only if ok. Not a cancellation point.
   [[nodiscard]] channel_status try_send(T&& element) const {
     return channel_try_send(core("try_send"), std::addressof(element));
   }
@@ -53,8 +53,9 @@ class send_operations {
     return try_send(std::move(copy));
   }
 
-  // The same, waiting no longer than that: ok, closed or timed_out. A point in time or a duration is a deadline. Moved
-  // from only if ok. A cancellation point. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
+  // Like send, but waits no longer than `until`: ok, closed or timed_out. A point in time or a duration is a deadline.
+  // Moved from only if ok. A cancellation point. Throws std::bad_alloc or std::system_error if the deadline can't be
+  // kept.
   [[nodiscard]] channel_status send_until(T&& element, deadline until) const {
     return channel_send_until(core("send_until"), std::addressof(element), until.when());
   }
@@ -96,13 +97,13 @@ class recv_operations {
     return element;
   }
 
-  // The same without waiting: an element, or would_block, or closed. Not a cancellation point.
+  // Like recv, but without waiting: an element, or would_block, or closed. Not a cancellation point.
   [[nodiscard]] received<T> try_recv() const {
     return received<T>([this](std::optional<T>& element) { return recv_into(element, "try_recv", channel_try_recv); });
   }
 
-  // The same, waiting no longer than that: an element, or closed, or timed_out. A point in time or a duration is a
-  // deadline. A cancellation point. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
+  // Like recv, but waits no longer than `until`: an element, or closed, or timed_out. A point in time or a duration is
+  // a deadline. A cancellation point. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] received<T> recv_until(deadline until) const {
     return received<T>([this, until](std::optional<T>& element) {
       return recv_into(element, "recv_until",
@@ -205,7 +206,7 @@ class channel : public ::ramie::channel_internal::send_operations<channel<T>, T>
   // memory for that, or a move throws, false, with the element). Returns whether this call closed it; idempotent. Not a
   // cancellation point. Throws usage_error on an empty handle.
   bool close() const { return channel_close(core_.need(type_name, "close"), nullptr); }
-  // The same, and receivers that have drained the channel get this thrown instead of nothing.
+  // Like close(), but receivers that have drained the channel get `why` thrown instead of nothing.
   bool close(std::exception_ptr why) const { return channel_close(core_.need(type_name, "close"), std::move(why)); }
 
   // Whether two handles are on the same channel.

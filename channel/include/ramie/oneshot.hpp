@@ -175,7 +175,7 @@ class oneshot_receiver {
     (void)take(value);
     return value;
   }
-  // The same, waiting no longer than that: a value, or closed, or timed_out. A point in time or a duration is a
+  // Like recv, but waits no longer than `until`: a value, or closed, or timed_out. A point in time or a duration is a
   // deadline. A cancellation point. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] received<T> recv_until(deadline until) {
     const bool in_time = ::ramie::channel_internal::oneshot_wait(need("oneshot_receiver::recv_until"), until.when());
@@ -185,7 +185,7 @@ class oneshot_receiver {
   [[nodiscard]] received<T> recv_for(std::chrono::duration<Rep, Period> limit) {
     return recv_until(limit);
   }
-  // The same without waiting: a value, or would_block, or closed. Not a cancellation point.
+  // Like recv, but without waiting: a value, or would_block, or closed. Not a cancellation point.
   [[nodiscard]] received<T> try_recv() {
     const bool open = need("oneshot_receiver::try_recv").now.load(std::memory_order_acquire) ==
                       ::ramie::channel_internal::oneshot_core::empty;

@@ -27,7 +27,7 @@ class watch_receiver {
     at_.position = now.written;
     return std::static_pointer_cast<const T>(now.entry);
   }
-  // The same, but it does not count as seen.
+  // Like get, but the value does not count as seen.
   [[nodiscard]] std::shared_ptr<const T> peek() const {
     return std::static_pointer_cast<const T>(latest_entry(at_.need("watch_receiver", "peek")).entry);
   }
@@ -39,8 +39,8 @@ class watch_receiver {
   // Waits until there is a value that was not seen, which counts as seen then. False: closed, and none will come. A
   // cancellation point.
   [[nodiscard]] bool changed() { return changed_until(deadline()) == channel_status::ok; }
-  // The same, waiting no longer than that: ok, closed or timed_out. A point in time or a duration is a deadline. Throws
-  // std::bad_alloc or std::system_error if the deadline can't be kept.
+  // Like changed, but waits no longer than `until`: ok, closed or timed_out. A point in time or a duration is a
+  // deadline. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] channel_status changed_until(deadline until) {
     auto& log = at_.need("watch_receiver", "changed");
     const auto status = await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::watch);

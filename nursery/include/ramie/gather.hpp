@@ -62,7 +62,7 @@ using namespace runtime_internal;
 
 // In a catch block, as a fiber: what ended the function, or null if that is a cancellation of the fiber.
 [[nodiscard]] std::exception_ptr current_failure() noexcept;
-// Of the calling fiber; nobody gets it.
+// Reports a failure of the calling fiber that no caller can receive.
 void report_lost_end(const std::exception_ptr& failure) noexcept;
 
 // What a call gives, as something that can be kept: void is std::monostate, an lvalue reference a
@@ -241,7 +241,7 @@ struct race : nursery_internal::calls_with_site<race> {
 // std::reference_wrapper for a reference; of a range of functions, a vector.
 inline constexpr function_objects::gather<nursery_internal::result_of_each> join_all{};
 
-// The same of outcomes.
+// Like join_all, but the outcomes of f(), g() …: values or exceptions.
 inline constexpr function_objects::gather<nursery_internal::outcome_of_each> try_join_all{};
 
 // The winner's result: one type if all functions return the same, else a std::variant of the types. Throws usage_error

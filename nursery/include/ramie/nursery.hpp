@@ -121,10 +121,10 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
   // tree, any thread that knows the nursery is alive. Not a cancellation point.
   bool cancel(std::string why = {}, source_location where = source_location::current()) noexcept;
 
-  // The same when the time has come, if the nursery still lives; a later call replaces the earlier one. Owner only:
-  // throws usage_error elsewhere, std::bad_alloc, std::system_error. Not a cancellation point.
+  // Like cancel(), but when the time has come, if the nursery still lives; a later call replaces the earlier one. Owner
+  // only: throws usage_error elsewhere, std::bad_alloc, std::system_error. Not a cancellation point.
   void cancel_at(deadline when, source_location where = source_location::current());
-  // The same for a duration from now.
+  // Like cancel_at, but for a duration from now.
   template <class Rep, class Period>
   void cancel_after(std::chrono::duration<Rep, Period> from_now, source_location where = source_location::current()) {
     cancel_at(from_now, where);

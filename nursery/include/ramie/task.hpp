@@ -68,7 +68,7 @@ class task {
     return take();
   }
 
-  // The same, but not beyond `until`. Of a value: std::optional of it, empty if the child has not ended by then; of a
+  // Like get(), but not beyond `until`. Of a value: std::optional of it, empty if the child has not ended by then; of a
   // reference, std::optional of std::reference_wrapper; of void, whether the child has ended. The child goes on, and
   // the handle is as good as before. A cancellation point like get(). Throws what get() throws, and std::bad_alloc or
   // std::system_error if the time can't be kept.
@@ -97,8 +97,8 @@ class task {
     nursery_internal::await_task(handle_);
   }
 
-  // The same, but not beyond `until`: whether the child has ended. Throws usage_error like get(), and std::bad_alloc or
-  // std::system_error if the time can't be kept.
+  // Like wait(), but not beyond `until`: whether the child has ended. Throws usage_error like get(), and std::bad_alloc
+  // or std::system_error if the time can't be kept.
   [[nodiscard]] bool wait_until(deadline until) {
     if (handle_.block == nullptr) nursery_internal::no_such_task("task::wait_until");
     return nursery_internal::await_task_until(handle_, until);

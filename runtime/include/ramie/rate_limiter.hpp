@@ -34,16 +34,16 @@ class rate_limiter {
   // and std::bad_alloc or std::system_error if there is no timer for the wait: nothing is taken then, either.
   void acquire(std::uint64_t n = 1);
 
-  // The same, no longer than that. False: too late, and none was taken. It asks at least once. A cancellation point.
-  // Throws what acquire() throws.
+  // Like acquire, but waits no longer than `until`. False: too late, and none was taken. It asks at least once. A
+  // cancellation point. Throws what acquire() throws.
   [[nodiscard]] bool try_acquire_until(deadline until, std::uint64_t n = 1);
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> limit, std::uint64_t n = 1) {
     return try_acquire_until(limit, n);
   }
 
-  // The same if it can be done at once: the bucket holds the tokens, and no caller waits. Not a cancellation point.
-  // Throws usage_error for an n that acquire() would refuse.
+  // Like acquire, but only if it need not wait: the bucket holds the tokens, and no caller waits. Not a cancellation
+  // point. Throws usage_error for an n that acquire() would refuse.
   [[nodiscard]] bool try_acquire(std::uint64_t n = 1);
 
  private:

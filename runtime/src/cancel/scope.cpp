@@ -215,8 +215,8 @@ void cancel_scope::sweep_one(cancel_scope*& more) noexcept {
   }
 }
 
-// The callbacks may do anything, even wait for the end of one of the scopes: all of them are let go first. Without
-// memory for that, each before its own callback.
+// The callbacks may do anything, even wait for the end of one of the scopes: so all scopes are unpinned first. If there
+// is no memory for that, each is unpinned before its own callback.
 void cancel_scope::stop_all(cancel_scope* first) noexcept {
   const auto let_go = [&first] {
     cancel_scope* const s = std::exchange(first, first->stop_next_);

@@ -29,7 +29,7 @@ namespace {
 
 const wait_reason waits_for_its_end{"input/output, until it is cancelled"};
 
-// It blocks nobody, whatever the flags of its descriptor are.
+// An operation that blocks no thread, whatever the flags of its descriptor are.
 bool only_asks(const platform::io_operation& op) noexcept {
   return op.code == platform::io_code::ready;
 }
@@ -122,7 +122,7 @@ int open_descriptor::release() noexcept {
   return fd_;
 }
 
-// Whoever goes on finds it done: several may do it at once.
+// When it returns the descriptor is non-blocking. Several threads may set that at once.
 void open_descriptor::make_non_blocking() noexcept {
   {
     std::lock_guard hold(lock_);

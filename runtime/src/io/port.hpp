@@ -4,8 +4,8 @@
 //
 // Who takes completions, and when: driver.hpp.
 //
-// A token of its parker also wakes an owner that sleeps here: backend_sleep_flag.hpp. A request is completed by the thread
-// that takes its completion; after that only its fiber may touch it: request.hpp.
+// A token of its parker also wakes an owner that sleeps here: backend_sleep_flag.hpp. A request is completed by the
+// thread that takes its completion; after that only its fiber may touch it: request.hpp.
 #pragma once
 
 #include <cstddef>

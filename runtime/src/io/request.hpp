@@ -3,9 +3,9 @@
 //
 //   state: 0 idle; a ticket: the fiber waits under it; ~0: done.
 //
-// Whoever takes the completion reads `who`, then exchanges the state for `done`: after that the request may be gone. If
-// it was a ticket the fiber is woken under that: frames are not freed while their runtime lives, and a ticket that has
-// gone stale wakes nobody (a fiber that was cancelled has looked at the state in between, and needs no wake).
+// The thread that takes the completion reads `who`, then exchanges the state for `done`: after that the request may be
+// gone. If it was a ticket the fiber is woken under that: frames are not freed while their runtime lives, and a stale
+// ticket wakes no fiber (one that was cancelled has read the state in between, and needs no wake).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ class io_request final : public waitable {
     return state_.load(std::memory_order_acquire) == is_done;  // pairs with the exchange in complete
   }
 
-  // Whoever was handed its operation, once: with the result.
+  // Once, by the thread that was handed its operation with the result.
   void complete() noexcept {
     fiber& f = *who_;
     const auto ticket = state_.exchange(is_done, std::memory_order_acq_rel);
@@ -37,7 +37,8 @@ class io_request final : public waitable {
   // False: it is done.
   bool publish(waiter& node) override {
     std::uint64_t before = idle;
-    // Pairs with the exchange in complete: whoever finds the ticket finds the frame that goes with it; and as in done.
+    // Pairs with the exchange in complete: a thread that reads the ticket sees the frame that it belongs to; and as in
+    // done.
     return state_.compare_exchange_strong(before, node.ticket, std::memory_order_release, std::memory_order_acquire);
   }
   void unpublish(waiter& node) noexcept override {

@@ -29,7 +29,7 @@ fiber* dispatcher::next(worker& w) noexcept {
     if (w.needs_attention() && w.pool.attend(w)) return nullptr;
     run_due_timers(w);
     fiber* f = w.policy != nullptr ? next_of_policy(w) : next_of_queues(w);
-    if (f == nullptr && has_other_business(w)) continue;
+    if (f == nullptr && prepare_to_search(w)) continue;
     if (f == nullptr) f = search(w);
     if (f != nullptr) {
       found_work(w);
@@ -92,7 +92,7 @@ fiber* dispatcher::ring_was_empty(worker& w) noexcept {
   return w.policy != nullptr ? w.policy->next_for_join(w) : w.sched.queues.take_injected(w);
 }
 
-// A tick has ended, or it is the injection queue's turn. Who should run now, or null: nobody in particular.
+// A tick has ended, or it is the injection queue's turn. The fiber to which the join should yield, or null.
 fiber* dispatcher::others_turn_in_join(worker& w) noexcept {
   if (w.policy != nullptr && w.policy->decides_joins()) return nullptr;    // take_youngest asks it each time
   if (fiber* const f = poll_is_due(w, w.count.polls.get() + 1)) return f;  // counted as a poll there

@@ -35,9 +35,9 @@ class dispatcher {
   // What `w` should run next without searching or sleeping. Null: nothing is at hand, or the worker's attention is
   // asked for, so that the way is through the loop.
   [[nodiscard]] static fiber* next_local(worker& w) noexcept;
-  // The same for a caller who has just seen that no attention is asked for.
+  // Like next_local, but for a caller that has just seen that the worker's attention is not asked for.
   [[nodiscard]] static fiber* next_undisturbed(worker& w) noexcept;
-  // The same with everything: local, injection, theft, sleep. Null: the worker must leave.
+  // Like next_local, but also searches, steals and sleeps. Null: the worker must leave.
   [[nodiscard]] fiber* next(worker& w) noexcept;
   // For a fiber that parks in one of the waits of Q16: the youngest entry of the ring, if it has not started and may go
   // first. Null: no such entry, or something else is due.
@@ -89,7 +89,7 @@ class dispatcher {
   // idle.cpp
   [[nodiscard]] fiber* search(worker& w) noexcept;
   [[nodiscard]] fiber* search_once(worker& w) noexcept;
-  [[nodiscard]] bool has_other_business(worker& w) noexcept;
+  [[nodiscard]] bool prepare_to_search(worker& w) noexcept;
   void stop_searching(worker& w) noexcept;
   void found_work(worker& w) noexcept;
   void nap(worker& w) noexcept;

@@ -9,8 +9,9 @@
 
 namespace ramie::runtime_internal {
 
-// Before it searches. True: look again from the beginning.
-bool dispatcher::has_other_business(worker& w) noexcept {
+// Before a search: the worker retreats, polls its operations or naps, if that is due. True: it must check its queues
+// again.
+bool dispatcher::prepare_to_search(worker& w) noexcept {
   // next_local comes back with nothing when attention was asked for: then there may be something.
   if (!run_queues::local_empty(w)) return true;
   if (w.policy == nullptr && w.io.busy() && retreats(w)) return true;
@@ -69,8 +70,8 @@ bool dispatcher::leave_search(worker& w) noexcept {
   return w.pool.idle().leave_search().searching() == 0;
 }
 
-// The worker will rest where nobody wakes it. Producers that rely on its search are not let down: what they queued is
-// theirs to run, or found after the rest.
+// The worker stops searching without being parked, so no producer can wake it. A producer that relied on its search
+// loses nothing: it runs what it queued itself, or this worker finds that when it searches again.
 void dispatcher::stop_searching(worker& w) noexcept {
   if (w.dispatch.searching.get() && w.pool.idle().leave_search().should_wake()) {
     platform::heavy_fence();  // the last searcher looks again, as in found_work
@@ -98,7 +99,7 @@ void dispatcher::sleep(worker& w) noexcept {
   if (sched_.stacks.trim(stack_trim_batch)) return;  // housekeeping first, in small bites: work may come
   worker_pool::set_state(w, worker_state::sleep);
   w.pool.idle().announce_sleep(w.index, w.dispatch.searching.get());  // 1
-  w.dispatch.searching.set(true);  // whoever wakes it, or it itself, counts it as searching
+  w.dispatch.searching.set(true);  // its waker, or its own cancel_sleep, counts it as searching
   platform::heavy_fence();         // 2
   io_driver::completions done;
   if (!is_needed(w) || !w.pool.idle().cancel_sleep(w.index)) {  // 3
@@ -123,7 +124,7 @@ bool dispatcher::is_needed(worker& w) noexcept {
   if (sched_.queues.work_visible()) return true;
   if (w.is_stalled_or_stopped()) return true;
   if (!sched_.all_blocked.has_waiters()) return false;
-  w.current.set(nullptr);       // callbacks of stop tokens may be called, as nobody
+  w.current.set(nullptr);             // callbacks of stop tokens may be called: as scheduler code, not as a fiber
   return sched_.all_blocked.check();  // what it makes runnable may be in this worker's own queues
 }
 

@@ -71,7 +71,8 @@ class idle_set {
   };
   [[nodiscard]] snapshot load() const noexcept { return snapshot(counts_.load(std::memory_order_relaxed)); }
 
-  // The same, with all that those who sleep did before, and nothing the caller does next before it.
+  // Like load(), but ordered: sees what parked workers did before they parked, and what the caller does next comes
+  // after.
   [[nodiscard]] snapshot load_ordered() noexcept { return snapshot(counts_.fetch_add(0, std::memory_order_seq_cst)); }
 
   // A worker that is not there yet, or is gone. Neither is parked.
@@ -111,7 +112,7 @@ class idle_set {
   [[nodiscard]] std::optional<std::uint32_t> claim_parked(std::uint32_t first = 0) noexcept {
     return claim_parked(first, [](std::uint32_t) { return true; });
   }
-  // The same among those that fit.
+  // Like the one above, but only among workers for which fits(index) is true.
   template <class Fits>
   [[nodiscard]] std::optional<std::uint32_t> claim_parked(std::uint32_t first, Fits fits) noexcept {
     for (std::uint32_t w = first / 64; w < words_; ++w) {

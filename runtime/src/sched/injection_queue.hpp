@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 // The queue that all workers share: for fibers made runnable by plain threads, for what overflows a ring, and for the
-// entries of retiring workers. A circular array under a mutex, with its length readable without it; pushes and pops move
-// whole batches, so that the mutex is paid once per batch. (Not a list through the entries: it would be as long as the
-// caches are small, and a worker that takes a batch would miss them once per entry, one after the other.)
+// entries of retiring workers. A circular array under a mutex, with its length readable without it; pushes and pops
+// move whole batches, so that the mutex is paid once per batch. (Not a list through the entries: it would be as long as
+// the caches are small, and a worker that takes a batch would miss them once per entry, one after the other.)
 //
 // Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: the code that
-// makes entries calls reserve() first, which may fail. injection_soft_capacity is a mark: the queue counts how often its
-// length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
+// makes entries calls reserve() first, which may fail. injection_soft_capacity is a mark: the queue counts how often
+// its length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
 #pragma once
 
 #include <algorithm>

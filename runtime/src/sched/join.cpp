@@ -42,7 +42,8 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* yield_joiner(worker& w, fiber& jo
   return runner::leave_and_return(w, departure::yield_locally, joiner, next);
 }
 
-// Nobody to call and nobody to wait for: no poll is counted, so it is an operation like any other that does not wait.
+// There is no child to call or to wait for. No poll is counted, so the join costs budget, like any operation that does
+// not wait.
 RAMIE_FLATTEN worker_local& spend_on_empty_join(worker& w) noexcept {
   worker_local* here = &w;
   if (here->budget.get() == 0) [[unlikely]]

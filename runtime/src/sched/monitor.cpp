@@ -53,7 +53,7 @@ void monitor::run() noexcept {
   }
 }
 
-// Meanwhile it helps whoever needs that, at shorter intervals.
+// Until the tick it takes completions for workers that are held up, at shorter intervals.
 void monitor::wait_for_tick() noexcept {
   const auto& clock = platform::steady_clock::instance();
   const auto due = clock.now() + monitor_interval;
@@ -155,7 +155,7 @@ void monitor::decide(bool anybody_stuck, bool anything_queued, std::int64_t pres
   if (pressure <= 0) return nonpositive_.add(1);
   if (!sched_.pool.elastic()) return at_limit_.add(1);  // it only reports
   if (sched_.pool.wake_one()) return idle_capacity_.add(1);
-  // A worker that searches finds it, and so does one that naps or has retreated, later.
+  // A worker that searches finds what is queued; one that naps or has retreated finds it later.
   const auto& workers = sched_.pool.workers();
   const bool looked_for = std::any_of(workers.begin(), workers.end(), [](const auto& w) {
     return w->life.state.load(std::memory_order_relaxed) == worker_state::idle_spin;

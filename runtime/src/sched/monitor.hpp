@@ -2,17 +2,17 @@
 // Notices workers that make no progress while work is queued, and replaces them for the time being.
 //
 // A thread of its own that ticks only while some worker is active and something is queued; otherwise it
-// sleeps without a timeout, marked in the idle set's counts, so that whoever leaves work queued while user
-// code runs sees the mark with a load it does anyway and wakes it:
+// sleeps without a timeout, marked in the idle set's counts, so that a thread that leaves work queued while
+// user code runs sees the mark with a load it does anyway, and wakes it:
 //
 //       producer                               monitor
 //       1. publish the entry                   1. set monitor_asleep
 //       2. light fence                         2. heavy fence
-//       3. load counts: monitor_asleep?        3. look: is anything queued and anybody active?
+//       3. load counts: monitor_asleep?        3. is anything queued and any worker active?
 //          clear it and wake the monitor          then clear the mark and go on ticking
 //
-// The same goes for operations under way of a worker that is active: it looks after them if that worker does not
-// (io/port.hpp), and then at shorter intervals.
+// It also ticks while an active worker has operations under way. If that worker does not poll them, the monitor takes
+// their completions (io/port.hpp), and then at shorter intervals.
 //
 // If stalls are reported, it also names the fiber that has held its worker for ten samples, once for each stall, and
 // does not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
@@ -55,7 +55,7 @@ class monitor {
   };
   [[nodiscard]] sample take_sample() const noexcept;
   void wait_for_tick() noexcept;
-  [[nodiscard]] bool poll_for_stalled() noexcept;  // true: somebody needed it
+  [[nodiscard]] bool poll_for_stalled() noexcept;  // true: a worker needed it
   void run() noexcept;
   void count_sample(std::int64_t pressure) noexcept;
   void decide(bool anybody_stuck, bool anything_queued, std::int64_t pressure) noexcept;

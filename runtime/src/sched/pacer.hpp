@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// How many polls a worker may make before it does maintenance (the budget of a tick), and before it visits the injection
-// queue. Both are numbers of polls, so one comparison per poll decides: the clock is read once per tick, not once per
-// fiber. Owner only.
+// How many polls a worker may make before it does maintenance (the budget of a tick), and before it visits the
+// injection queue. Both are numbers of polls, so one comparison per poll decides: the clock is read once per tick, not
+// once per fiber. Owner only.
 #pragma once
 
 #include <algorithm>

@@ -40,9 +40,9 @@ class scheduling_policy {
   virtual void enqueue(worker& w, fiber& f, bool woken) noexcept = 0;
   // What the worker runs next; null: nothing is runnable. Counted as a poll.
   [[nodiscard]] virtual fiber* next(worker& w) noexcept = 0;
-  // The same for a join that looks for a fiber to call in place.
+  // Like next, but for a join that needs a fiber to call in place.
   [[nodiscard]] virtual fiber* next_for_join(worker& w) noexcept = 0;
-  // Whether a join looks only there, and never at the tick's maintenance.
+  // Whether a join asks only next_for_join, and never does a tick's maintenance.
   [[nodiscard]] virtual bool decides_joins() const noexcept = 0;
 
   // Whether the running fiber must yield here.

@@ -8,7 +8,8 @@
 
 namespace ramie::runtime_internal {
 
-// The worker has nothing to run, and operations under way. (Fibers without them are found by whoever is free.)
+// The worker has nothing to run, and operations under way. (Without operations there is no need to retreat: other
+// workers steal its fibers.)
 bool dispatcher::retreats(worker& w) noexcept {
   const auto running = w.pool.not_stalled();
   crowding& processor = w.dispatch.processor;

@@ -69,8 +69,8 @@ class run_queues {
   [[nodiscard]] static bool fresh_may_go_first(const worker& w) noexcept {
     return w.queue.newest.empty() && w.queue.fresh_polls.get() < max_fresh_polls;
   }
-  // If the youngest entry has not started: counts a turn for it (fresh_polls) and returns true. Racy: a thief may take it
-  // first.
+  // If the youngest entry has not started: counts a turn for it (fresh_polls) and returns true. Racy: a thief may take
+  // it first.
   [[nodiscard]] static bool begin_fresh_turn(worker& w) noexcept;
   // One to which a join yields: of the LIFO slot; else the oldest of the ring, if it has started or the caller says
   // that unstarted ones have waited long enough. Not yet counted as a poll.

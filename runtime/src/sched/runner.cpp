@@ -127,7 +127,7 @@ void runner::ended_inside_a_scope(const fiber& f) noexcept {
                   describe(f).c_str());
 }
 
-// Its worker would be gone with all it has queued, and whoever waits for the fiber would wait for ever.
+// Its worker would be gone with all it has queued, and a fiber that waits for this one would never go on.
 void thread_ended_in_fiber() noexcept {
   const fiber* const f = current_fiber();
   platform::fatal(

@@ -22,8 +22,8 @@ class runner {
   // The calling fiber leaves its stack, for `next`'s own if that has one, else for a loop, which runs `next` first
   // (null: whatever comes next). Returns when it is given its stack back: RUNNING again.
   static worker* leave_and_return(worker& w, departure as, fiber& self, fiber* next) noexcept;
-  // Like leave_and_return, but parks the fiber, which is PARKING. `accounted`: the cancel epoch when it last checked its
-  // scopes.
+  // Like leave_and_return, but parks the fiber, which is PARKING. `accounted`: the cancel epoch when it last checked
+  // its scopes.
   static worker* park_and_return(worker& w, fiber& self, std::uint64_t accounted, fiber* next) noexcept;
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
@@ -121,7 +121,7 @@ RAMIE_FLATTEN void runner::commit_park(worker& w, fiber& f) noexcept {
   }
 }
 
-// On the new stack, as the thread: nobody runs on the stack that was left, so now its business is done.
+// On the new stack, as the thread. No code runs on the stack that was left, so what its departure asks for can be done.
 RAMIE_FLATTEN void runner::arrive(platform::thread_anchor* here) noexcept {
   worker& w = *static_cast<worker*>(here);
   switch (w.run.left_as.get()) {

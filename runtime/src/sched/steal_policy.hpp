@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whether stealing pays. A fiber that is run by another worker than the one that made it costs a few hundred
-// nanoseconds of cache misses on both sides; if it runs for less, everybody is better off without help. Nobody knows
-// beforehand, but a thief knows afterwards how long what it took has kept it busy:
+// nanoseconds of cache misses on both sides; if it runs for less, stealing makes both slower. That can't be
+// known beforehand, but a thief knows afterwards how long what it took has kept it busy:
 //
 //   it took n fibers, and was back for more after t    t / n is what each was worth, with all that came of it
 //
 // Fork-join trees are worth milliseconds, fibers that keep waking others as long as they go on. A thousand empty
 // children are not worth the theft, and neither is a wake that finds the work already taken. After thefts that did not
-// pay the worker naps: it sleeps for a moment in which nobody tries to wake it (the wake would cost the worker that it
-// means to spare), and is counted as neither searching nor parked. It naps again as long as there is nothing to steal
+// pay the worker naps: it sleeps for a moment in which no producer wakes it (the wake would cost the worker that the
+// nap is to spare), and is counted as neither searching nor parked. It naps again as long as there is nothing to steal
 // and the other workers make progress; if they do not, it sleeps like any other worker, until it is woken. Naps get
 // longer, 64 us to 1 ms, until a theft pays; so that is how late help may be, once. Owner only.
 #pragma once

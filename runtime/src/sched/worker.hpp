@@ -161,7 +161,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
   static constexpr std::uint32_t under_policy = 4;
 
   [[nodiscard]] bool needs_attention() const noexcept { return life.attention.load(std::memory_order_relaxed) != 0; }
-  // The same without a policy, which is there all the time.
+  // Like needs_attention, but ignores under_policy, which is set for good if there is a policy.
   [[nodiscard]] bool is_stalled_or_stopped() const noexcept {
     return (life.attention.load(std::memory_order_relaxed) & ~under_policy) != 0;
   }

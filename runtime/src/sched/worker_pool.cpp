@@ -82,9 +82,10 @@ void worker_pool::signal_slow(worker* by, idle_set::snapshot seen) noexcept {
   if (needs_watching && seen.monitor_asleep() && idle_.clear_monitor_asleep()) monitor_.wake();
 }
 
-// While we hold a claim that we have to give back we count as searching, and others rely on that: so we look on their
-// behalf, and then claim only whom we can surely wake. (Claiming one that can't be started a second time would keep the
-// next producer from waking anybody, with nobody left to look for it: model idle, mutant second_failure_unseen.)
+// While we hold a claim that we have to give back we count as searching, and others rely on that: so we check the
+// queues for them, and then claim only a worker that we can surely wake. (Claiming one that can't be started a second
+// time would keep the next producer from waking a worker, and no searcher would find its entry: model idle, mutant
+// second_failure_unseen.)
 bool worker_pool::wake_one() noexcept {
   for (bool may_start = true;; may_start = false) {
     bool gave_one_back = false;
@@ -97,12 +98,13 @@ bool worker_pool::wake_one() noexcept {
     }
     if (!gave_one_back) return false;
     platform::heavy_fence();
-    if (!needed_by_somebody()) return false;
+    if (!worker_needed()) return false;
   }
 }
 
-// Who fell asleep while a claim was held did not find all workers parked, and so did not look (quiescence.hpp).
-bool worker_pool::needed_by_somebody() const noexcept {
+// A worker that fell asleep while a claim was held did not find all workers parked, and so did not check whether all
+// fibers are blocked (quiescence.hpp).
+bool worker_pool::worker_needed() const noexcept {
   return sched_.queues.work_visible() || sched_.all_blocked.has_waiters();
 }
 
@@ -157,7 +159,7 @@ bool worker_pool::promote_one() noexcept {
     (void)idle_.leave_search();
     idle_.remove_worker();
     platform::heavy_fence();
-    if (needed_by_somebody()) (void)wake_one();  // for those who relied on the search
+    if (worker_needed()) (void)wake_one();  // for those who relied on the search
     return false;
   }
   return false;
@@ -200,8 +202,8 @@ bool worker_pool::attend(worker& w) noexcept {
   return true;
 }
 
-// Whoever sleeps has counted on this worker, which was awake, for deadlines that were added since (timekeeper.hpp): so
-// another one must become the timer sleeper.
+// The sleeping workers relied on this one, which was awake, for deadlines that were added since (timekeeper.hpp): so
+// another worker must become the timer sleeper.
 void worker_pool::drain(worker& w) noexcept {
   set_state(w, worker_state::draining);
   retired_.fetch_add(1, std::memory_order_relaxed);

@@ -109,7 +109,7 @@ class worker_pool {
 
   bool wake_claimed(std::uint32_t index) noexcept;
   bool start_thread(std::uint32_t index) noexcept;
-  [[nodiscard]] bool needed_by_somebody() const noexcept;
+  [[nodiscard]] bool worker_needed() const noexcept;
   void signal_slow(worker* by, idle_set::snapshot seen) noexcept;
 
   scheduler& sched_;

@@ -230,7 +230,7 @@ class fiber_word {
     return false;
   }
 
-  // By the owner, alone with the word.
+  // Owner only, in a state in which no other thread writes the word.
   void put(word_view next) noexcept { bits_.store(next.bits(), std::memory_order_release); }
 
   void owner_step(lifecycle from, lifecycle to) noexcept {

@@ -38,8 +38,9 @@ bool quiescence::everybody_blocked() noexcept {
   }
 }
 
-// Again and again: a deadline may wake nobody, and a plain thread that is let go leaves all as still as it was. But not
-// while a fiber waits for a blocking call: when that has ended, the fiber goes on, and whoever sleeps after it looks.
+// In a loop: a deadline may wake no fiber, and after a plain thread was served all fibers are still blocked. The clock
+// and the director are not served while a fiber waits for a blocking call: when that has ended, the fiber goes on, and
+// the worker that sleeps after it checks again.
 bool quiescence::check() noexcept {
   std::lock_guard hold(mutex_);
   bool any = serve_waiters();

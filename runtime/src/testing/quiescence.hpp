@@ -12,17 +12,18 @@
 // begun but not finished when this is decided happens after the decision. A joiner that is covered by a child it runs
 // in place has no stack of its own, and is as blocked as the child above it.
 //
-// Whoever may have been the last to fall asleep checks; so do those who come when all sleep already:
+// A worker that may have been the last to fall asleep checks; so does a caller of wait_all_blocked, in case all workers
+// sleep already:
 //
-//       who waits, a plain thread               worker
+//       plain thread that waits                 worker
 //       1. list itself, has_waiters = true      1. parked + 1, or present - 1   (RMW)
 //       2. check: all parked?                   2. has_waiters? then check: all parked?
 //
-// Nothing else in the runtime knows of this: while nobody waits for it, it costs a load before a worker sleeps.
+// Nothing else in the runtime knows of this: while there is no waiter, it costs a load before a worker sleeps.
 //
-// Whom it is for, in this order: wait_all_blocked, first come, first served; then the clock, if it advances by itself;
-// then a director, who is told of a deadlock. The latter two not while a fiber waits for a blocking call. One fiber at
-// a time is let go, and nobody after it before all is still again: what it was promised holds for it alone.
+// Served in this order: callers of wait_all_blocked, in the order of their calls; then the clock, if it advances by
+// itself; then a director, to which a deadlock is reported. The latter two not while a fiber waits for a blocking call.
+// Callers of wait_all_blocked return one at a time, the next one when all others are blocked again.
 #pragma once
 
 #include <mutex>
@@ -55,8 +56,8 @@ class quiescence final : public waitable {
 
  private:
   [[nodiscard]] bool everybody_blocked() noexcept;
-  // With the mutex, so that nobody else finds all still while what follows from it is under way.
-  [[nodiscard]] bool serve_waiters() noexcept;  // true: a fiber was let go
+  // With the mutex, so that no other thread finds all fibers blocked while these act on it.
+  [[nodiscard]] bool serve_waiters() noexcept;  // true: a waiter was completed
   [[nodiscard]] bool serve_others() noexcept;   // true: something happened
 
   scheduler& sched_;

@@ -95,7 +95,8 @@ struct no_timer {
   [[nodiscard]] bool fired() const noexcept { return false; }
 };
 
-// Which fiber runs first when the caller parks: the next of the queues; or an unstarted one at the young end of the ring.
+// Which fiber runs first when the caller parks: the next of the queues; or an unstarted one at the young end of the
+// ring.
 constexpr auto no_preference = [](worker&) -> fiber* { return nullptr; };
 constexpr auto fresh_first = [](worker& w) -> fiber* { return dispatcher::next_fresh(w); };
 
@@ -161,7 +162,7 @@ class thread_steps {
   proxy_fiber& f;
 
  private:
-  // Until somebody wakes the thread. One token comes, whoever sends it: if the time is up, perhaps the thread itself.
+  // Until the thread is woken. Exactly one token comes: a waker's, or, if the time is up, perhaps the thread's own.
   void block(std::uint64_t ticket) noexcept {
     if (until_ == never) return f.parker.park();
     if (f.parker.park_until(until_)) return;
@@ -323,8 +324,9 @@ wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason
   }
 }
 
-// The budget of a fiber that goes on and on without a wait is used up: everybody else has a turn. If that is just the
-// one that was woken last, it takes that one's place in the LIFO slot: two that work for each other stay on one worker.
+// A fiber has used up its budget of operations without a wait: all other fibers of its worker have a turn. If there is
+// only the one that was woken last, the caller takes that one's place in the LIFO slot: two that work for each other
+// stay on one worker.
 worker_local& yield_at_budget_end(worker_local& local) noexcept {
   auto* w = &static_cast<worker&>(local);
   fiber& f = self_on(*w);

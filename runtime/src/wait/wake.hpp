@@ -11,7 +11,7 @@ namespace ramie::runtime_internal {
 // A fiber that has just become RUNNABLE, into its scheduler's queues; a proxy, to its thread.
 void enqueue(fiber& f) noexcept;
 
-// complete() for the scheduler itself: whoever calls goes on at once.
+// complete() for scheduler code, which never yields.
 void complete_from_scheduler(fiber& who) noexcept;
 
 // Plain wake under a 64-bit ticket. Any thread; needs no lock.
@@ -27,7 +27,7 @@ inline void throw_if_cancelled(fiber& f, std::uint64_t epoch) {
     throw_if_scope_cancelled(f, epoch);
 }
 
-// The same without the delivery: whether it would throw.
+// Whether throw_if_scope_cancelled would throw; and throw_if_cancelled.
 [[nodiscard]] bool cancellation_awaits(fiber& f, std::uint64_t epoch) noexcept;
 [[nodiscard]] inline bool is_cancelled(fiber& f, std::uint64_t epoch) noexcept {
   return f.seen_epoch.get() != epoch && cancellation_awaits(f, epoch);

@@ -59,8 +59,8 @@ class shared_mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal:
   // Alone. Any fiber or thread. A cancellation point on every call: throws `cancelled`, and then the lock is not held.
   // Throws std::bad_alloc on a thread's first wait.
   void lock() { (void)try_lock_until({}); }
-  // The same, no longer than that. False: too late, and the lock is not held. A cancellation point. Also throws
-  // std::bad_alloc or std::system_error if the deadline can't be kept.
+  // Like lock, but waits no longer than `until`. False: too late, and the lock is not held. A cancellation point. Also
+  // throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] bool try_lock_until(deadline until) {
     return ::ramie::sync_internal::shared_mutex_lock(core_, kind::alone, until.when());
   }
@@ -73,7 +73,7 @@ class shared_mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal:
   // Whoever has it alone. Never waits; not a cancellation point.
   void unlock() noexcept { ::ramie::sync_internal::shared_mutex_unlock(core_); }
 
-  // The same, shared.
+  // Like the five functions above, but shared: others may share the lock at the same time.
   void lock_shared() { (void)try_lock_shared_until({}); }
   [[nodiscard]] bool try_lock_shared_until(deadline until) {
     return ::ramie::sync_internal::shared_mutex_lock(core_, kind::shared, until.when());

@@ -48,7 +48,7 @@ void close_log(broadcast_log& log) noexcept;  // idempotent
 
 // The entry at `position`, or the oldest after it. Without waiting: ok, would_block, closed.
 [[nodiscard]] log_reading try_read(broadcast_log& log, std::uint64_t position);
-// The same after await_entry.
+// Like try_read, but after await_entry has returned ok.
 [[nodiscard]] log_reading read_awaited(broadcast_log& log, std::uint64_t position);
 // Waits until there is one, or the log is closed: ok, closed or timed_out. A cancellation point.
 [[nodiscard]] channel_status await_entry(broadcast_log& log, std::uint64_t position, channel_time deadline,

@@ -83,14 +83,14 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor*
   return here;
 }
 
-// The same between stacks whose blocks know where they go on.
+// Like the one above, but the blocks of both stacks keep their resume points.
 template <class OnArrival>
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY thread_anchor* switch_stack(thread_anchor* here, stack_block& from,
                                                                   stack_block& to, OnArrival on_arrival) noexcept {
   return switch_stack(here, from, from.resume_point, to, to.resume_point, on_arrival);
 }
 
-// The same arrival for a stack that runs for the first time; `self` is its block.
+// What switch_stack does on arrival, for a stack that runs for the first time; `self` is its block.
 template <class OnArrival>
 RAMIE_SWITCHES_IDENTITY inline thread_anchor* first_arrival(arrival landed, stack_block& self,
                                                             OnArrival on_arrival) noexcept {

@@ -25,7 +25,8 @@ inline void spend_budget(const call_context& at) noexcept {
   if (at.self != nullptr && at.local->budget.get() != 0) spend_one(at);
 }
 
-// Whether a fiber has nothing to do before it goes on: no cancellation since it last checked its scopes, and budget left.
+// Whether a fiber has nothing to do before it goes on: no cancellation since it last checked its scopes, and budget
+// left.
 [[nodiscard]] inline bool nothing_pending(const call_context& at) noexcept {
   return at.local->cancel_epoch->load(std::memory_order_acquire) == head_of(*at.self).seen_epoch.get() &&
          at.local->budget.get() != 0;

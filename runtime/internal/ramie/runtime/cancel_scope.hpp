@@ -195,8 +195,8 @@ class cancel_scope : private scope_link {
   [[nodiscard]] static cancel_scope* effective(const fiber& f, std::uint64_t epoch) noexcept {
     return effective(first_seen(f), epoch);
   }
-  // The scope whose cancellation is to be thrown at `f`, the caller, now: the outermost cancelled one that was opened with
-  // no fewer exceptions in flight than there are. From its innermost scope up to, not including, `limit`.
+  // The scope whose cancellation is to be thrown at `f`, the caller, now: the outermost cancelled one that was opened
+  // with no fewer exceptions in flight than there are. From its innermost scope up to, not including, `limit`.
   [[nodiscard]] static cancel_scope* deliverable(const fiber& f, const cancel_scope* limit = nullptr) noexcept;
   // Throws it. The caller is `f`.
   [[noreturn]] void deliver_to(fiber& f);

@@ -103,7 +103,7 @@ class open_descriptor {
   void list(io_use& use) noexcept;
   [[nodiscard]] bool nobody_left() const noexcept;  // it is to be closed now
   [[nodiscard]] std::int32_t perform_as_fiber(platform::io_operation& op, const wait_reason& why, time_point until);
-  // -ERESTART: it was cancelled, and then nobody was, because the scope had come to its end.
+  // -ERESTART: the operation was cancelled, but the fiber no longer is, because the scope has ended: try again.
   [[nodiscard]] std::int32_t submit_and_wait(worker& w, platform::io_operation& op, const wait_reason& why,
                                              time_point until);
   [[nodiscard]] std::int32_t perform_as_thread(platform::io_operation& op, time_point until);

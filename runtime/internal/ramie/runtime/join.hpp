@@ -21,10 +21,11 @@
 // it run.
 //
 // Whose stack it is. While a child runs in place the joiner stays RUNNING: it is inside a call. It has no waiter
-// published, so no waker can claim it, and cancellation only moves the epoch. The stack belongs to the fiber that runs at
-// its top: if that parks, the frames below are parked with it, and they go on where it ends, perhaps on another worker.
-// this_fiber, the exception globals and the fiber-locals are those of the fiber at the top; the joiner's exception
-// globals are put aside for the call, else a child started while the joiner unwinds would believe it unwinds too.
+// published, so no waker can claim it, and cancellation only moves the epoch. The stack belongs to the fiber that runs
+// at its top: if that parks, the frames below are parked with it, and they go on where it ends, perhaps on another
+// worker. this_fiber, the exception globals and the fiber-locals are those of the fiber at the top; the joiner's
+// exception globals are put aside for the call, else a child started while the joiner unwinds would believe it unwinds
+// too.
 //
 // Fairness. A join that finds nothing to do takes one from the budget of operations that do not wait (budget.hpp).
 // Every start consumes a poll. At the end of a tick the join does the tick's maintenance, and yields to what the

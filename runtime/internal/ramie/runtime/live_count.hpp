@@ -82,7 +82,8 @@ class live_count final : public waitable {
       joiner_ = nullptr;
       if (shared_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
     }
-    // The fiber that took the count to zero is about to take the lock (wake_joiner); it is done when that is free again.
+    // The fiber that took the count to zero is about to take the lock (wake_joiner); it is done when that is free
+    // again.
     for (platform::backoff turn; !waker_arrived_.load(std::memory_order_acquire);) turn.wait();
     std::lock_guard hold(lock_);
   }

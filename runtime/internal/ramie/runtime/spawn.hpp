@@ -25,12 +25,12 @@ struct counted_scope;
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size = 0,
            source_location site = source_location::current());
 
-// The same for a fiber of that scheduler which knows where it is.
+// Like spawn, but the caller is a fiber of that scheduler and has its context.
 void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                 std::size_t stack_size, source_location site);
 
-// The same for the owner of the scope, with everything at hand: a default stack, a pooled frame, nothing to inherit.
-// The fiber is counted. False: it is not that simple, and nothing has happened.
+// Like spawn_here, but for the owner of the scope and the plain case: a default stack, a pooled frame, nothing to
+// inherit. The fiber is counted. False: it is not the plain case, and nothing has happened.
 [[nodiscard]] bool try_spawn_fast(counted_scope& scope, fiber_record& record, source_location site,
                                 const fiber_ops& ops) noexcept;
 
@@ -52,7 +52,8 @@ void drop_extras(fiber_record& record) noexcept;
 [[nodiscard]] cancel_scope& home_of(const fiber& f) noexcept;
 // Puts the fiber's number and name into a reason it gives.
 void sign(cancel_reason& reason, const fiber& by) noexcept;
-// The same for whoever calls: a fiber, a plain thread, or the scheduler, which is nobody.
+// Like sign, but for the caller: a fiber or a plain thread. In scheduler code, and in callbacks on a thread of the
+// runtime, the reason keeps its origin.
 void sign_as_caller(cancel_reason& reason) noexcept;
 
 }  // namespace ramie::runtime_internal

@@ -94,8 +94,8 @@ class timer_wheel {
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
 
-  // A tick that has passed is due at once. Returns when somebody has to look because of it: as next() would say if this
-  // were the only one.
+  // A tick that has passed is due at once. Returns when take_due has to be called because of it: what next() would
+  // return if this were the only timer.
   std::uint64_t insert(timer_node& node, std::uint64_t tick) noexcept {
     node.tick = tick;
     place(node);
@@ -129,13 +129,13 @@ class timer_wheel {
     return due_.take_first();
   }
 
-  // The same for a wheel that is empty.
+  // Of an empty wheel: time has passed up to `to`.
   void skip_to(std::uint64_t to) noexcept {
     if (to > now_) now_ = to;
   }
 
-  // No timer is due before it, and somebody has to look then: `now` if some are due, `never` if there are none. The
-  // tick of the next timer if that is less than 64 ticks away, else when its slot has to be looked into.
+  // When take_due has to be called next; no timer is due before. `now` if some are due, `never` if there are none; the
+  // tick of the next timer if that is less than 64 ticks away, else the tick at which its slot has to be sorted in.
   [[nodiscard]] std::uint64_t next() const noexcept {
     if (!due_.empty()) return now_;
     return next_event().tick;

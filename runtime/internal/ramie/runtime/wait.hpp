@@ -82,15 +82,15 @@ enum class cancellable : std::uint8_t { no, throws, returns };
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why,
                        cancellable may_cancel = cancellable::throws);
 
-// Like fiber_wait, but for a wait that will probably be ended by the fiber that the caller spawned last: if the youngest
-// entry of the ring has not started, it runs first (Q16). The caller has just called try_complete: it is called again only
-// after a wake without an outcome.
+// Like fiber_wait, but for a wait that will probably be ended by the fiber that the caller spawned last: if the
+// youngest entry of the ring has not started, it runs first (Q16). The caller has just called try_complete: it is called
+// again only after a wake without an outcome.
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
 // Like fiber_wait, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
 // machine's); and an unstarted youngest entry runs first, as in fiber_wait_fresh_first. If the time has come already
-// try_complete is still called once. Throws std::bad_alloc or std::system_error, with nothing published, if the deadline
-// can't be kept. time_point::max() is never.
+// try_complete is still called once. Throws std::bad_alloc or std::system_error, with nothing published, if the
+// deadline can't be kept. time_point::max() is never.
 wait_result fiber_wait_until(waitable& on, waiter& self, const wait_reason& why,
                              std::chrono::steady_clock::time_point deadline);
 
@@ -116,8 +116,8 @@ class wake_batch {
   wake_batch(const wake_batch&) = delete;
   wake_batch& operator=(const wake_batch&) = delete;
 
-  // With the lock, by the code that has claimed the node. Writes no outcome: a fiber that is completed without one waits
-  // again.
+  // With the lock, by the code that has claimed the node. Writes no outcome: a fiber that is completed without one
+  // waits again.
   void add(waiter& claimed) noexcept {
     claimed.next = nullptr;
     (first_ == nullptr ? first_ : last_->next) = &claimed;
