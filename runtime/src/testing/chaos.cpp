@@ -124,18 +124,19 @@ fiber* chaos_policy::steal(worker& w) noexcept {
   return f;
 }
 
-// Something to run, from anywhere.
+// Something to run, from anywhere. It looks at the injection queue once: if somebody outside came in between, the number of
+// draws would depend on how fast the machine is.
 fiber* chaos_policy::pick(worker& w) noexcept {
   run_queues& queues = w.sched.queues;
-  const bool forced =
-      wanted_.steals && run_queues::ring_empty(w) && !queues.injection_empty() && happens(w, steal_odds);
+  const bool none_injected = queues.injection_empty();
+  const bool forced = wanted_.steals && run_queues::ring_empty(w) && !none_injected && happens(w, steal_odds);
   if (forced) {
     if (fiber* const f = steal(w)) {
       of(w).count.steals.add(1);
       return f;
     }
   }
-  if (queues.injection_empty() && run_queues::ring_empty(w)) return steal(w);
+  if (none_injected && run_queues::ring_empty(w)) return steal(w);
   fiber* f = happens(w, 2) ? run_queues::pop_oldest(w) : nullptr;
   if (f == nullptr) f = queues.take_one_injected();
   if (f == nullptr) f = run_queues::pop_oldest(w);
