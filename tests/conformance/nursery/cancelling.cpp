@@ -21,7 +21,7 @@ using test::runtime_internal::gate;
 
 TEST_CASE("cancelling a nursery is not a failure of its join", "[conformance][nursery][cancel]") {
   for (const unsigned workers : {1u, 2u}) {
-    std::atomic<int> unwound{0};
+    std::atomic<int> waiting{0}, unwound{0};
     bool first = false, second = true, closing = false;
     ramie::run(with_workers(workers), [&] {
       gate never;
@@ -30,6 +30,7 @@ TEST_CASE("cancelling a nursery is not a failure of its join", "[conformance][nu
         n.spawn([&] {
           nursery inner;
           inner.spawn([&] {
+            waiting.fetch_add(1);
             try {
               test::wait_at(never);
             } catch (const cancelled& c) {
@@ -40,13 +41,13 @@ TEST_CASE("cancelling a nursery is not a failure of its join", "[conformance][nu
           inner.join();
         });
       }
-      for (int i = 0; i < 20; ++i) ramie::yield();
+      while (waiting.load() != 10) ramie::yield();
       first = n.cancel("enough");
       second = n.cancel("again");
       closing = n.closing();
       n.join();
     });
-    CHECK(unwound.load() > 0);
+    CHECK(unwound.load() == 10);
     CHECK(first);
     CHECK_FALSE(second);
     CHECK(closing);

@@ -188,13 +188,14 @@ TEST_CASE("of two failures at once, the one that did not cancel is reported", "[
 TEST_CASE("the destructor cancels and joins", "[conformance][nursery][failure]") {
   for (const unsigned workers : {1u, 2u}) {
     test::census closures;
-    std::atomic<int> unwound{0};
+    std::atomic<int> waiting{0}, unwound{0};
     const auto text = thrown_by(
         [&] {
           gate never;
           nursery n;
           for (int i = 0; i < 50; ++i) {
             n.spawn([&, c = test::citizen(closures)] {
+              waiting.fetch_add(1);
               try {
                 test::wait_at(never);
               } catch (const cancelled&) {
@@ -203,13 +204,14 @@ TEST_CASE("the destructor cancels and joins", "[conformance][nursery][failure]")
               }
             });
           }
-          for (int i = 0; i < 5; ++i) ramie::yield();
+          while (waiting.load() == 0) ramie::yield();  // the others may not have started
           throw std::logic_error("on the way out");
         },
         workers);
     CHECK(text == "on the way out");
     CHECK(closures.alive() == 0);
     CHECK(unwound.load() > 0);
+    CHECK(unwound.load() == waiting.load());
   }
 }
 

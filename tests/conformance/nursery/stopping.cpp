@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <ramie/ramie.hpp>
+#include <ramie/testing.hpp>
 #include <support/census.hpp>
 #include <support/fiber_group.hpp>
 #include <support/test.hpp>
@@ -147,7 +148,7 @@ TEST_CASE("shutdown asks, waits, cancels and names the stragglers", "[conformanc
     nursery timekeeper;
     timekeeper.spawn([&] {
       while (polite.load() != 2) ramie::yield();
-      for (int i = 0; i < 10; ++i) ramie::yield();
+      ramie::testing::wait_all_blocked();  // they have ended
       clock.advance(2s);
     });
     nursery n;

@@ -199,7 +199,8 @@ TEST_CASE("when no further worker can start, the first does all the work", "[con
   if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind report the death of a child");
   const auto end = test::in_child([] {
     ramie::runtime rt(with_workers(4));
-    rt.run([] {});  // one worker is there
+    rt.run([] {});  // one worker is there, or two: this thread may have come late to wake the first
+    const unsigned there = rt.stats().live_workers;
     pthread_attr_t huge;
     pthread_attr_init(&huge);
     pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
@@ -211,10 +212,10 @@ TEST_CASE("when no further worker can start, the first does all the work", "[con
       c.join();
       ran = c.ran();
     });
-    std::fprintf(stderr, "%d fibers, %u worker", ran, rt.stats().live_workers);
+    std::fprintf(stderr, "%d fibers, %u more workers", ran, rt.stats().live_workers - there);
   });
   CHECK(end.signal == 0);
-  CHECK(end.errors == "1000 fibers, 1 worker");
+  CHECK(end.errors == "1000 fibers, 0 more workers");
 }
 
 // One worker, a fiber that blocks its thread until another fiber has run: only a replacement worker can
@@ -302,22 +303,24 @@ TEST_CASE("an idle runtime has no periodic wake-ups", "[conformance][idle]") {
   auto& sched = scheduler_of(rt);
   test::until([&] {
     return sched.pool.live() == 2 && sched.pool.idle().load().parked() == 2 &&
-           sched.pool.idle().load().monitor_asleep();
+           sched.pool.idle().load().monitor_asleep() && !test::parts::somebody_pushes(sched.queues);
   });
   const auto self = std::to_string(::syscall(SYS_gettid));
   int asleep = 0, others = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     const auto id = task.path().filename().string();
     if (id == self) continue;
-    ++others;
-    // The thread may still be on its way into the kernel.
-    for (bool there = false; !there;) {
+    // The thread may still be on its way into the kernel, or, if its worker has retired, out of this list.
+    while (std::filesystem::exists(task.path())) {
       std::ifstream in(task.path() / "syscall");
       std::string call, a1, a2, a3, a4;
       in >> call >> a1 >> a2 >> a3 >> a4;
-      there = call == std::to_string(SYS_futex);
-      if (there && a4 == "0x0") ++asleep;
-      if (!there) std::this_thread::yield();
+      if (call == std::to_string(SYS_futex)) {
+        ++others;
+        asleep += a4 == "0x0";
+        break;
+      }
+      std::this_thread::yield();
     }
   }
   CHECK(others >= 4);  // two workers, the monitor, the caller of run
@@ -333,11 +336,13 @@ TEST_CASE("exceptions survive parks and migrations", "[conformance][exceptions][
     ramie::runtime rt(o);
     std::atomic<int> wrong{0};
     const int fibers = 40, rounds = test::scaled(50, 10);
+    // Nearly all of them on a quiet machine; a loaded one may not run the other workers at all for a while.
+    const auto have_moved = [&] { return workers == 1 || rt.stats().total.migrations > static_cast<std::uint64_t>(fibers); };
     rt.run([&] {
       fiber_group c(rt);
       for (int i = 0; i < fibers; ++i) {
         c.spawn([&, i] {
-          for (int k = 0; k < rounds; ++k) {
+          for (int k = 0; k < rounds || !have_moved(); ++k) {
             try {
               try {
                 ramie::yield();
@@ -358,9 +363,7 @@ TEST_CASE("exceptions survive parks and migrations", "[conformance][exceptions][
       if (c.ran() != fibers) ++wrong;
     });
     CHECK(wrong == 0);
-    const auto total = rt.stats().total;
-    // Nearly all of them on a quiet machine; a loaded one may not run the other workers at all for a while.
-    if (workers > 1) CHECK(total.migrations > static_cast<std::uint64_t>(fibers));
+    CHECK(have_moved());
   }
 }
 

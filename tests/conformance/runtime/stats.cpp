@@ -272,6 +272,7 @@ TEST_CASE("a worker's sleeps are counted", "[conformance][stats]") {
     }
   });
   rt.run([&] {
+    test::until([&] { return !test::parts::somebody_pushes(scheduler_of(rt).queues); });  // or its signal wakes the worker later
     before = sleeps();
     begun = true;
     for (int i = 0; i < nights; ++i) (void)bell.recv();
@@ -424,6 +425,7 @@ TEST_CASE("workers, stacks and frames are told", "[conformance][stats]") {
   CHECK(seen.workers.size() == 3);
   CHECK(seen.live_workers + seen.stacks_in_use + seen.stack_slots + seen.frames_made == 0);
   rt.run([&] {
+    test::until([&] { return !test::parts::somebody_pushes(scheduler_of(rt).queues); });  // who may be starting a worker
     test::runtime_internal::gate door;
     std::atomic<int> here{0};
     nursery n;
