@@ -255,7 +255,8 @@ waker wait_as(threadless_runtime& s, fiber& f) {
 }
 
 // U7: the only worker, which nobody else wakes, since there is no keeper. It sleeps once for each deadline, not at all if
-// that has come before it gets so far, and then runs who waited for it.
+// that has come before it gets so far, and then runs who waited for it. A machine that never lets it get so far is given more
+// time, but less than there is for deadlines that are not kept exactly.
 TEST_CASE("the timer sleeper fires what it has slept for, at once", "[conformance][time]") {
   threadless_runtime s;
   timekeeper& keeper = s.sched().deadlines;
@@ -263,10 +264,12 @@ TEST_CASE("the timer sleeper fires what it has slept for, at once", "[conformanc
   fiber& f = s.fibers[0];
   std::uint64_t most = 0;
   bool in_time = true;
+  std::chrono::nanoseconds ahead = 100us;
   as(&s.w(), [&] {
-    for (int i = 0; i < 50; ++i) {
+    for (int i = 0; i < 50 || most == 0; ++i) {
       const waker who = wait_as(s, f);
-      wake_up entry(now() + 100us);
+      if (most == 0 && i != 0) ahead = std::min<std::chrono::nanoseconds>(2 * ahead, exact_below - 1ms);
+      wake_up entry(now() + ahead);
       const auto slept = s.w().count.times_parked.get();
       keeper.set(entry, who, now());
       in_time = in_time && s.sched().dispatch.next(s.w()) == &f && now() >= entry.when;

@@ -128,12 +128,13 @@ std::optional<absence> look_for_absence(const ramie::runtime_stats& before, cons
   return std::nullopt;
 }
 
-// All connections go on, and the one who is out runs none of them.
+// All connections go on, and the one who is out runs none of them. Again and again, since the machine may really be crowded:
+// then those who stay do not get on, and the one who is out is back too soon.
 TEST_CASE("a worker that is out runs nothing, and holds nothing up", "[conformance][retreat]") {
   on_a_crowded_machine(2, [](ramie::runtime& rt, findings& found) {
     traffic busy(found);
     bool shown = false;
-    for (int attempt = 0; attempt < 30 && !shown; ++attempt) {
+    while (!shown) {
       const auto before = rt.stats();
       wait_for_retreat(rt);
       ramie::sleep_for(1ms);  // it counts itself before it goes
@@ -151,7 +152,6 @@ TEST_CASE("a worker that is out runs nothing, and holds nothing up", "[conforman
         if (!shown) ramie::sleep_for(100us);
       }
     }
-    found.expect(shown);
     busy.end();
   });
 }
