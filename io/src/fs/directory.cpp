@@ -124,7 +124,11 @@ std::uint64_t copy_file(const fs::path& from, const fs::path& to, existing targe
       size += static_cast<std::uint64_t>(result);
     }
   }
-  if (result >= 0) result = blocking([&] { return copy.take_place(must_be_new); });
+  if (result >= 0) {
+    check_cancelled();
+    const shield until_it_is_there;  // a cancellation that comes meanwhile is too late: the copy is complete
+    result = blocking([&] { return copy.take_place(must_be_new); });
+  }
   ec = io_internal::error_of(result);
   return ec ? 0 : size;
 }

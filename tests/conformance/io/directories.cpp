@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <ramie/platform/faults.hpp>
 #include <ramie/ramie.hpp>
 #include <support/each_mechanism.hpp>
 
@@ -218,6 +219,36 @@ TEST_CASE("a copy that is cancelled leaves nothing", "[conformance][directories]
       EXPECT(found, ramie::list_directory(home.path()).size() == (done ? 2u : 1u));
       (void)ramie::remove(home.path() / "copy");
     }
+  });
+}
+
+// FS14. The thread of the pool that syncs the copy is held there until the copier has been cancelled.
+std::atomic<bool> is_at_sync{false}, may_go_on{false};
+
+TEST_CASE("a copy that is cancelled while it takes its place is made all the same", "[conformance][directories]") {
+  namespace faults = ramie::platform::faults;
+  using ramie::platform::fault;
+  with_each_mechanism([](findings& found) {
+    const ramie::temporary_directory home(test::in_memory());
+    const auto from = home.path() / "from", to = home.path() / "to";
+    ramie::write_file(from, "copied");
+    is_at_sync = may_go_on = false;
+    faults::told = [](fault at) noexcept {
+      if (at != fault::file_sync || is_at_sync.exchange(true)) return;
+      test::until([] { return may_go_on.load(); });
+    };
+    std::atomic<bool> copied{false};
+    ramie::nursery n;
+    n.spawn([&] {
+      (void)ramie::copy_file(from, to);
+      copied = true;
+    });
+    while (!is_at_sync) ramie::yield();
+    n.cancel("too late");
+    may_go_on = true;
+    n.join();
+    faults::told = nullptr;
+    EXPECT(found, copied.load(), ramie::read_file(to) == "copied", ramie::list_directory(home.path()).size() == 2);
   });
 }
 
