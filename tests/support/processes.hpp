@@ -2,10 +2,13 @@
 // Child processes that tests start.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
 #include <ramie/ramie.hpp>
+
+#include "io/src/watcher.hpp"
 
 namespace test {
 
@@ -21,6 +24,12 @@ inline const ramie::exit_status found_its_end = ramie::exit_status::exited(5);
   return shell("echo ready; read line; exit 5")
       .standard_input(ramie::stdio::pipe())
       .standard_output(ramie::stdio::pipe());
+}
+
+// After detached children were reaped: returns when the thread that did it has closed what it had open for them. It reaps
+// and closes under one lock, which this waits for.
+inline void let_reaper_finish() {
+  ramie::io_internal::unwatch(~std::uint64_t{0});
 }
 
 }  // namespace test

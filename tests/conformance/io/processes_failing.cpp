@@ -62,6 +62,7 @@ TEST_CASE("a detached child is not waited for", "[conformance][processes]") {
   }
   ends.writer.close();
   test::until([] { return !test::has_children(); });
+  test::let_reaper_finish();
 }
 
 TEST_CASE("a process moved onto itself lives", "[conformance][processes]") {
@@ -153,6 +154,7 @@ TEST_CASE("a detached child that a debugger holds is reaped when that lets go", 
     tracing.close();
     CHECK(::waitpid(tracer, nullptr, 0) == tracer);
     test::until([] { return !test::has_children(); });
+    test::let_reaper_finish();
   }
 }
 

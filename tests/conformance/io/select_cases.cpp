@@ -216,6 +216,7 @@ TEST_CASE("a child that is not ours any more is an error of the select, none nev
     EXPECT(found, select(on_exit(none, [](exit_status) {}), otherwise([] {})) == 1);
     ends.writer.close();
     test::until([&] { return ::kill(id, 0) != 0; });
+    test::let_reaper_finish();
   });
 }
 
