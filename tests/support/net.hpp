@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -206,6 +208,29 @@ struct silent_host {
   ramie::tcp_listener listener = ramie::tcp_listener::bind(ramie::address::ipv4_loopback(0), {.backlog = 0});
   ramie::tcp_stream fills_it = ramie::tcp_stream::connect(listener.local_address());
   [[nodiscard]] ramie::address where() const { return listener.local_address(); }
+};
+
+// Nobody listens there, and as long as it lives nobody else can: the port is taken.
+class refusing_host {
+ public:
+  refusing_host() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    const auto any_port = ramie::address::ipv4_loopback(0);
+    sockaddr_storage bound{};
+    socklen_t size = sizeof bound;
+    if (::bind(fd_, static_cast<const sockaddr*>(any_port.data()), static_cast<socklen_t>(any_port.size())) != 0 ||
+        ::getsockname(fd_, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+      throw std::system_error(errno, std::system_category(), "refusing_host");
+    }
+    where_ = ramie::address::from_native(&bound, size);
+  }
+  ~refusing_host() { (void)::close(fd_); }
+  refusing_host(const refusing_host&) = delete;
+  refusing_host& operator=(const refusing_host&) = delete;
+  [[nodiscard]] const ramie::address& where() const { return where_; }
+
+ private:
+  const int fd_;
+  ramie::address where_;
 };
 
 // Text that shows where a piece of it comes from.
