@@ -3,6 +3,7 @@
 
 Every check prints "ok …" or "FAILED …". A driver ends only what it started, and never waits without a limit.
 """
+import os
 import signal
 import socket
 import subprocess
@@ -10,13 +11,13 @@ import sys
 import threading
 import time
 
-LIMIT = 20  # seconds that anything may take
+LIMIT = 20  # seconds that anything may take; none of it is a promise of the program
 
 
 class Program:
     """A program that was started, its first line of output awaited."""
 
-    def __init__(self, command, environment=None, limit=4 * LIMIT):
+    def __init__(self, command, environment=None, limit=12 * LIMIT):
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                         stdin=subprocess.DEVNULL, text=True, env=environment)
         self.watchdog = threading.Timer(limit, self.process.kill)
@@ -77,11 +78,24 @@ def read_to_end(s):
     return b"".join(parts)
 
 
+def sockets_and_files(pid):
+    """Descriptors of a process, without those that its workers wait with, and the one that each of them opens on a busy
+    machine to see whether it has a processor."""
+    count = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            what = os.readlink(f"/proc/{pid}/fd/{fd}")
+            count += not (what.startswith(("anon_inode:", "pipe:")) or what.endswith("/schedstat"))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return count
+
+
 def wait_for(condition, limit=LIMIT):
-    """Whether it holds within the time."""
+    """Whether it holds within the time; asks once at least."""
     end = time.monotonic() + limit
-    while time.monotonic() < end:
-        if condition():
-            return True
+    while not condition():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.005)
-    return False
+    return True

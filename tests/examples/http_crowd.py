@@ -16,7 +16,7 @@ import struct
 import tempfile
 import time
 
-from harness import Checks, Program, wait_for
+from harness import Checks, Program, sockets_and_files, wait_for
 
 BIG = 4_000_000
 ASK = b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -103,19 +103,6 @@ class Crowd:
 def resident(pid):
     with open(f"/proc/{pid}/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def sockets_and_files(pid):
-    """Descriptors of a process, without those that its workers wait with, and the one that each of them opens on a busy
-    machine to see whether it has a processor."""
-    count = 0
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            what = os.readlink(f"/proc/{pid}/fd/{fd}")
-            count += not (what.startswith(("anon_inode:", "pipe:")) or what.endswith("/schedstat"))
-        except FileNotFoundError:
-            pass  # closed meanwhile
-    return count
 
 
 async def hold(crowd, size, seconds, pid, samples):

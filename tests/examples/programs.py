@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -28,6 +29,8 @@ def test_echo(c, folder, environment):
     with Program([f"{folder}/echo_server", HERE], environment) as p:
         text = random.Random(1).randbytes(3_000_000)
         with connect(p.port()) as s, connect(p.port()) as silent:
+            silent.sendall(b"here")
+            c.equal("echo has another guest", silent.recv(4, socket.MSG_WAITALL), b"here")  # who is accepted, then silent
             sender = threading.Thread(target=lambda: (s.sendall(text), s.shutdown(1)))
             sender.start()
             c.check("echo sends back 3 MB to another", read_to_end(s) == text)
