@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODELS = ("park_wake", "idle", "deque", "channel_close", "adoption")
 JOBS = 2
 MEGABYTES = 1500   # for one search
-SECONDS = 120      # for one search
+SECONDS = 600      # for one search
 DEPTH = 20000
 
 Item = collections.namedtuple("Item", "kind model name flags what")

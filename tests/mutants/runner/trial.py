@@ -16,9 +16,10 @@ from objects import Objects
 from tree import copied_tree
 
 CASES = PROGRAMS[dict]
-EXPLORER_SECONDS = 100  # of processor time; a search that has found nothing by then does not count as a noticed flaw
+EXPLORER_SECONDS = 300  # of processor time, of which a crowded machine takes more; a search that has found nothing by then does not count as a noticed flaw
 ATTEMPTS = 5  # of test cases until a mutant has survived: some flaws show only if one thread is faster than another
 PATIENCE = 10  # seconds until a test case hangs, besides five times what it takes without a mutant
+ALL_CASES = 1500  # seconds for all named cases without a mutant; each of them has a watchdog besides
 FOUND = re.compile(r"^(\w+) .*exhausted: (?!holds)(.*?)(?: \(--replay.*)?$", re.M)  # by an explorer
 DURATION = re.compile(r"^(\d+\.\d+) s: (.+)$", re.M)
 Ran = collections.namedtuple("Ran", "code said attempt", defaults=[1])
@@ -130,7 +131,7 @@ class Trials:
                     objects = self.objects.without_mutant_with_checks(CASES, cases)
                 else:
                     objects = self.objects.without_mutant(CASES, {m.file for m in mutants}, tree)
-                ran = self.run_cases(self.link(objects, CASES, tree.place / "program"), cases, 600, "-d", "yes")
+                ran = self.run_cases(self.link(objects, CASES, tree.place / "program"), cases, ALL_CASES, "-d", "yes")
             except CompileError as broken:
                 yield f"the library without a mutant: {broken}"
                 return
