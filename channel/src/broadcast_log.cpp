@@ -44,11 +44,14 @@ class broadcast_log {
     return true;
   }
 
-  void close() noexcept {
+  // Whether this call closed it.
+  bool close() noexcept {
     wake_batch wakes;
     std::lock_guard hold(lock_);
+    if (closed_.get()) return false;
     closed_.set(true);
     waiters_.claim_all(wakes);
+    return true;
   }
 
   // Readers are counted under the lock, so a write sees whether there is one. Not copies: their original is one.
@@ -162,8 +165,8 @@ bool write_entry(broadcast_log& log, log_entry entry) noexcept {
   return open;
 }
 
-void close_log(broadcast_log& log) noexcept {
-  log.close();
+bool close_log(broadcast_log& log) noexcept {
+  return log.close();
 }
 
 bool log_closed(const broadcast_log& log) noexcept {

@@ -30,4 +30,10 @@ MUTANTS = [
     ("a closed broadcast takes messages", "channel/src/broadcast_log.cpp",
      [("    if (closed_.get()) return false;\n", "")],
      {"cases": ["a broadcast closes: by hand, or with its last sender"]}),
+    ("every close of a broadcast is the first", "channel/src/broadcast_log.cpp",
+     [("    if (closed_.get()) return false;\n    closed_.set(true);", "    closed_.set(true);")],
+     {"cases": ["a broadcast closes: by hand, or with its last sender", "a watch shows the latest value, and that it changed"]}),
+    ("an empty oneshot is closed", "channel/include/ramie/oneshot.hpp",
+     [('::ramie::channel_internal::no_such_oneshot("oneshot_sender::is_closed");', "return true;")],
+     {"cases": ["handles without anything behind them"]}),
 ]

@@ -99,7 +99,7 @@ class oneshot_sender {
   bool send(T&& value) {
     using core = ::ramie::channel_internal::oneshot_core;
     if (block_ == nullptr) ::ramie::channel_internal::no_such_oneshot("oneshot_sender::send");
-    if (is_closed()) {
+    if (receiver_gone()) {
       *this = oneshot_sender();
       return false;
     }
@@ -114,12 +114,14 @@ class oneshot_sender {
     return send(std::move(copy));
   }
 
-  // Whether the receiver has gone, or this handle is empty. A snapshot. Not a cancellation point.
-  [[nodiscard]] bool is_closed() const noexcept {
-    return block_ == nullptr ||
-           block_->now.load(std::memory_order_acquire) == ::ramie::channel_internal::oneshot_core::closed;
+  // Whether the receiver has gone: nothing can be sent any more. A snapshot. Not a cancellation point. Throws
+  // usage_error on an empty handle, so after a send: ask valid() first.
+  [[nodiscard]] bool is_closed() const {
+    if (block_ == nullptr) ::ramie::channel_internal::no_such_oneshot("oneshot_sender::is_closed");
+    return receiver_gone();
   }
-  // Whether there is a oneshot behind the handle: a value can still be sent. Not a cancellation point.
+  // Whether there is a oneshot behind the handle: nothing was sent by it, and it was not moved from. Not a cancellation
+  // point.
   [[nodiscard]] bool valid() const noexcept { return block_ != nullptr; }
 
  private:
@@ -130,7 +132,11 @@ class oneshot_sender {
   struct let_go {
     void operator()(block_type* block) const noexcept { block->drop(block); }
   };
-  // The receiver went between is_closed and the send.
+  // There is a block.
+  [[nodiscard]] bool receiver_gone() const noexcept {
+    return block_->now.load(std::memory_order_acquire) == ::ramie::channel_internal::oneshot_core::closed;
+  }
+  // The receiver went after send() had found it there.
   static void give_back(::ramie::channel_internal::oneshot_block<T>& block, T& value) {
     struct destroyed {
       T& what;

@@ -83,8 +83,7 @@ TEST_CASE("a broadcast closes: by hand, or with its last sender", "[conformance]
       news->send(1);
       twin->send(2);
       if (by_hand) {
-        twin->close();
-        twin->close();
+        EXPECT(found, twin->close(), !twin->close(), !news->close());
         EXPECT(found, news->is_closed(), !news->send(3));
         auto after = news->subscribe();
         EXPECT(found, after.recv().status() == channel_status::closed);

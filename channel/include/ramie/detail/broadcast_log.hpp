@@ -41,7 +41,7 @@ struct log_latest {
 // False: it is closed, and nothing was written. Lets others go first when the budget is used up; not a cancellation
 // point.
 bool write_entry(broadcast_log& log, log_entry entry) noexcept;
-void close_log(broadcast_log& log) noexcept;  // idempotent
+bool close_log(broadcast_log& log) noexcept;  // false: it was closed already, and nothing changes
 [[nodiscard]] bool log_closed(const broadcast_log& log) noexcept;
 [[nodiscard]] std::uint64_t entries_written(const broadcast_log& log) noexcept;
 [[nodiscard]] log_latest latest_entry(const broadcast_log& log);
@@ -127,8 +127,9 @@ class log_writer : must_be_value<T> {
     (void)need("subscribe");
     return Receiver(log_reader(log_.get()));
   }
-  // No more can be sent; what is there can be received, and those that wait return. Idempotent.
-  void close() const { close_log(need("close")); }
+  // No more can be sent; what is there can be received, and those that wait return. Returns whether this call closed
+  // it, like channel::close; idempotent.
+  bool close() const { return close_log(need("close")); }
   // Whether nothing can be sent any more.
   [[nodiscard]] bool is_closed() const { return log_closed(need("is_closed")); }
   // How many there are. A snapshot.
