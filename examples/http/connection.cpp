@@ -40,7 +40,7 @@ connection::connection(ramie::tcp_stream& stream, site& files, const settings& h
 
 void connection::serve() {
   // Whoever waits for a request that has not begun need not wait any longer; a request that has come is answered.
-  const auto on_stop = stop_.closes([this] { stop_if_idle(); });
+  const auto on_stop = stop_.on_request([this] { stop_if_idle(); });
   for (bool more = true; more && !broken_;) {
     const next n = read_head();
     if (n == next::end) break;

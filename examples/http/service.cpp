@@ -11,7 +11,7 @@ server_report server::serve(ramie::tcp_listener& listener, const ramie::shutdown
   const ramie::shutdown_token token = stop.get_token();
   ramie::semaphore places(limits_.connections);
   // Whoever waits for a connection, or for a place for one, waits no longer.
-  const auto no_more = token.closes([&] {
+  const auto no_more = token.on_request([&] {
     listener.close();
     places.release();
   });

@@ -447,7 +447,7 @@ inline void streaming(ramie::runtime& rt, scene& s) {
   rt.run([&] {
     ramie::shutdown_source over;
     bool told = false;
-    const auto closes = over.get_token().closes([&told, who = citizen(s.things)] { told = true; });
+    const auto callback = over.get_token().on_request([&told, who = citizen(s.things)] { told = true; });
     auto ends = ramie::make_duplex(64);
     nursery n;
     n.spawn([&ends, work = over.get_token().guard("who writes the lines"), who = citizen(s.things)] {

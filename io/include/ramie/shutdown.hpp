@@ -3,7 +3,7 @@
 // what is left.
 //
 //   shutdown_source  for the one who ends the service: request(), then wait_pending()
-//   shutdown_token   for those who work: requested(), wait(), closes(), guard()
+//   shutdown_token   for those who work: requested(), wait(), on_request(), guard()
 //   work_guard       a piece of work under way
 //
 // This cancels nothing; nurseries do that (nursery::cancel, nursery::shutdown).
@@ -93,7 +93,7 @@ class work_guard {
   ::ramie::io_internal::guarded_work* work_;
 };
 
-// What token.closes() returns: registered until it is destroyed, like std::stop_callback.
+// What token.on_request() returns: registered until it is destroyed, like std::stop_callback.
 template <std::invocable F>
 class [[nodiscard]] shutdown_callback final : private ::ramie::io_internal::shutdown_hook {
  public:
@@ -124,10 +124,11 @@ class shutdown_token {
 
   // Calls f() once when shutdown is requested, on the fiber or thread that requests it; if it has been requested
   // already, at once and here. The destructor of the returned object unregisters f, or waits until it returns if
-  // another fiber or thread is calling it. f must not throw, which ends the program, and must not wait: it closes a
-  // listener or a channel, so that the fiber that waits there goes on. Throws what moving f throws.
+  // another fiber or thread is calling it. f must not throw, which ends the program, and must not wait. Most close a
+  // listener or a channel, so that the fiber that waits there goes on. Never waits; not a cancellation point. Throws
+  // what moving f throws.
   template <::ramie::io_internal::shutdown_action F>
-  [[nodiscard]] auto closes(F&& f) const -> shutdown_callback<std::decay_t<F>> {
+  [[nodiscard]] auto on_request(F&& f) const -> shutdown_callback<std::decay_t<F>> {
     return shutdown_callback<std::decay_t<F>>(core_, std::forward<F>(f));
   }
 
@@ -136,12 +137,12 @@ class shutdown_token {
   // cancellation point. Throws std::bad_alloc.
   [[nodiscard]] work_guard guard(std::string_view name = {}, source_location where = source_location::current()) const;
   // The same for work that need not begin: nothing is returned after the request. Work is counted or refused: none
-  // begins uncounted.
+  // begins uncounted. Never waits; not a cancellation point. Throws std::bad_alloc.
   [[nodiscard]] std::optional<work_guard> try_guard(std::string_view name = {},
                                                     source_location where = source_location::current()) const;
 
-  // A standard token that is stopped by the request, after the callbacks of closes(); for nursery::cancel_on,
-  // std::jthread and the like. Its callbacks must not wait, either.
+  // A standard token that is stopped by the request, after the callbacks of on_request(); for nursery::cancel_on,
+  // std::jthread and the like. Its callbacks must not wait, either. Not a cancellation point.
   [[nodiscard]] std::stop_token get_stop_token() const noexcept;
 
  private:
@@ -158,6 +159,7 @@ class shutdown_token {
 struct pending_report {
   std::size_t pending = 0;         // pieces of work under way
   std::vector<std::string> names;  // of each its name, if it has one, and the place where it was guarded; oldest first
+  // Whether nothing was left.
   [[nodiscard]] bool all_done() const noexcept { return pending == 0; }
 };
 
@@ -170,17 +172,19 @@ class shutdown_source {
   // A token for those who work. Not a cancellation point.
   [[nodiscard]] shutdown_token get_token() const noexcept { return shutdown_token(core_); }
 
-  // Requests shutdown: calls what closes() has registered, the latest first, and ends all waits for it. False: it was
-  // requested before; that other call may not have returned yet. Not a cancellation point.
+  // Requests shutdown: calls what on_request() has registered, the latest first, and ends all waits for it. False: it
+  // was requested before; that other call may not have returned yet. Never waits; not a cancellation point.
   bool request() noexcept;
+  // Whether shutdown was requested. Never waits; not a cancellation point.
   [[nodiscard]] bool requested() const noexcept { return get_token().requested(); }
 
   // Waits until no work is under way or the deadline has passed, and returns what is left. Does not request shutdown. A
   // cancellation point on every call; throws std::bad_alloc, and std::system_error if the deadline can't be kept.
   pending_report wait_pending(deadline until = {}) const;
 
-  // How much work is under way now, and which. Never wait; not cancellation points.
+  // How much work is under way now. A snapshot. Never waits; not a cancellation point.
   [[nodiscard]] std::size_t pending() const noexcept;
+  // The same, and which. Never waits; not a cancellation point. Throws std::bad_alloc.
   [[nodiscard]] pending_report report() const;
 
  private:

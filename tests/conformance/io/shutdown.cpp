@@ -94,21 +94,21 @@ TEST_CASE("a shutdown is a case of a select", "[conformance][shutdown][select][c
   });
 }
 
-TEST_CASE("what a token closes is closed on request, or at once, or not at all", "[conformance][shutdown]") {
+TEST_CASE("what is registered for the request is called by it, or at once, or not at all", "[conformance][shutdown]") {
   as_thread_and_fiber([](findings& found) {
     shutdown_source source;
     const auto token = source.get_token();
     std::string order;
     {
-      const auto taken_back = token.closes([&] { order += 'x'; });
+      const auto taken_back = token.on_request([&] { order += 'x'; });
     }
-    const auto first = token.closes([&] { order += '1'; });
+    const auto first = token.on_request([&] { order += '1'; });
     std::optional<int> several = 2;
-    const auto second = token.closes([&, held = std::make_unique<int>(2)] { order += '2', several.reset(); });
+    const auto second = token.on_request([&, held = std::make_unique<int>(2)] { order += '2', several.reset(); });
     found.expect(order.empty());
     source.request();
     EXPECT(found, order == "21", !several);
-    const auto at_once = token.closes([&] { order += '3'; });
+    const auto at_once = token.on_request([&] { order += '3'; });
     EXPECT(found, order == "213", !source.request(), order == "213");
   });
 }
@@ -119,12 +119,12 @@ TEST_CASE("a callback may take back itself and others, and register more", "[con
     const auto token = source.get_token();
     std::string order;
     struct node {
-      node(const shutdown_token& t, std::function<void()> f) : callback(t.closes(std::move(f))) {}
+      node(const shutdown_token& t, std::function<void()> f) : callback(t.on_request(std::move(f))) {}
       ramie::shutdown_callback<std::function<void()>> callback;
     };
     std::unique_ptr<node> itself, other, late;
     other = std::make_unique<node>(token, [&] { order += 'o'; });
-    const auto registers = token.closes([&] {
+    const auto registers = token.on_request([&] {
       late = std::make_unique<node>(token, [&] { order += 'l'; });
       order += 'r';
     });
@@ -148,7 +148,7 @@ TEST_CASE("an accept loop ends when its listener is closed by the token", "[conf
       ramie::channel<int> listener(0);  // stands for one: what waits there goes on when it is closed
       nursery n;
       n.spawn([&, token = source.get_token(), accepting = source.get_token().guard("accept loop")] {
-        const auto on_shutdown = token.closes([&] { listener.close(); });
+        const auto on_shutdown = token.on_request([&] { listener.close(); });
         while (auto connection = listener.recv()) {
           n.spawn([&, work = token.guard("connection")] {
             ramie::yield();
@@ -257,7 +257,7 @@ TEST_CASE("who takes a callback back while it runs waits for its end", "[conform
     nursery n;
     n.spawn([&, token = source.get_token()] {
       {
-        const auto callback = token.closes([&] {
+        const auto callback = token.on_request([&] {
           began = true;
           for (int i = 0; i < 3; ++i) ramie::yield();
           ended = true;
@@ -275,7 +275,7 @@ TEST_CASE("who takes a callback back while it runs waits for its end", "[conform
   std::atomic<bool> began{false}, goes{false}, ended{false};
   std::thread requests;
   {
-    const auto callback = source.get_token().closes([&] {
+    const auto callback = source.get_token().on_request([&] {
       began = true;
       test::until([&] { return goes.load(); });
       for (int i = 0; i < 100; ++i) std::this_thread::yield();
@@ -303,7 +303,7 @@ TEST_CASE("a callback that is gone is not running any more", "[conformance][shut
               std::atomic<bool> alive{true};
               ramie::channel<int> doors(1);
               {
-                const auto callback = token.closes([&] {
+                const auto callback = token.on_request([&] {
                   if (!alive) ++wrong;
                   doors.close();  // wakes: in chaos the caller yields here
                   if (!alive) ++wrong;
@@ -337,7 +337,7 @@ TEST_CASE("guards of fibers and threads are counted exactly, and nothing is left
     std::atomic<int> under_way{0};
     test::together(workers, 8, 2, [&, token = source.get_token()](int) {
       for (int i = 0; i < times; ++i) {
-        const auto callback = token.closes([person = test::citizen(closures)] {});
+        const auto callback = token.on_request([person = test::citizen(closures)] {});
         const auto work = token.guard("some");
         ++under_way;
         if (i % 16 == 0) ramie::yield();
@@ -361,7 +361,7 @@ TEST_CASE("in every schedule a shutdown drains and ends", "[conformance][shutdow
     ramie::channel<int> listener(0);
     bool accepted = false, worked = false;
     n.spawn([&, token = source.get_token(), accepting = source.get_token().guard("accept loop")] {
-      const auto closing = token.closes([&] { listener.close(); });
+      const auto closing = token.on_request([&] { listener.close(); });
       while (listener.recv()) {
         accepted = true;
         n.spawn([&, work = token.guard()] {
