@@ -104,4 +104,6 @@ MUTANTS = [
      {"cases": ["a winner whose value can't be kept has failed"]}),
     ("outcomes are dropped in silence", GATHER, [("if (slot && !slot->has_value()) report_lost_end(slot->failure());", "(void)slot;")],
      {"cases": ["what fails before a cancellation from outside is rethrown by a race, and reported of outcomes"]}),
+    ("a timeout is called a deadline", "runtime/include/ramie/timeout.hpp", [('where, "with_timeout")', 'where, "with_deadline")')],
+     {"cases": ["a time limit on a plain thread is refused by the name it was called by"]}),
 ]

@@ -4,6 +4,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,11 +33,13 @@ void scope_list::remove(scope_link& link) noexcept {
   link.previous = link.next = nullptr;
 }
 
-cancel_scope::cancel_scope(role as, source_location site) : role_(as) {
+cancel_scope::cancel_scope(role as, source_location site, const char* function) : role_(as) {
   const call_context at = current_context();
   if (at.self == nullptr) {
     fiber& proxy = self();  // fatal in the scheduler's own code
-    if (role_ != role::shield) throw usage_error("ramie: with_deadline: called outside a fiber. Call it inside run().");
+    if (role_ != role::shield) {
+      throw usage_error(std::string("ramie: ") + function + ": called outside a fiber. Call it inside run().");
+    }
     owner_.set(&proxy);
     parent_ = proxy.scope;
     proxy.scope = this;

@@ -343,17 +343,18 @@ void remove_deadline(scope_deadline& entry) noexcept {
 struct deadline_scope::parts {
   cancel_scope scope;
   scope_deadline entry;
-  explicit parts(std::chrono::steady_clock::time_point when, source_location where)
-      : scope(cancel_scope::role::ordinary, where) {
+  parts(std::chrono::steady_clock::time_point when, source_location where, const char* function)
+      : scope(cancel_scope::role::ordinary, where, function) {
     entry.set(when, scope, where);
     if (when != std::chrono::steady_clock::time_point::max()) add_deadline(entry);
   }
   ~parts() { remove_deadline(entry); }
 };
 
-deadline_scope::deadline_scope(std::chrono::steady_clock::time_point when, source_location where) {
+deadline_scope::deadline_scope(std::chrono::steady_clock::time_point when, source_location where,
+                               const char* function) {
   static_assert(sizeof(parts) <= sizeof storage_, "deadline_scope::storage_ holds its parts");
-  new (storage_) parts(when, where);
+  new (storage_) parts(when, where, function);
 }
 
 deadline_scope::~deadline_scope() {

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <ramie/timeout.hpp>
 #include <support/scheduler_access.hpp>
 #include <support/allocations.hpp>
 #include <support/child.hpp>
@@ -72,6 +73,20 @@ TEST_CASE("fiber calls on a plain thread do what a thread can", "[conformance][m
   CHECK(ramie::this_fiber::number() == 0);
   ramie::shield harmless;
   CHECK_THROWS_AS(cancel_scope(), ramie::usage_error);
+}
+
+TEST_CASE("a time limit on a plain thread is refused by the name it was called by", "[conformance][misuse]") {
+  const auto refusal = [](auto call) -> std::string {
+    try {
+      (void)call();
+    } catch (const ramie::usage_error& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  const std::string why = ": called outside a fiber. Call it inside run().";
+  CHECK(refusal([] { return ramie::with_deadline(ramie::deadline(), [] {}); }) == "ramie: with_deadline" + why);
+  CHECK(refusal([] { return ramie::with_timeout(std::chrono::hours(1), [] {}); }) == "ramie: with_timeout" + why);
 }
 
 TEST_CASE("waiting inside the scheduler is fatal and says so", "[conformance][misuse][death]") {

@@ -113,8 +113,10 @@ class cancel_scope : private scope_link {
   enum class role : std::uint8_t { ordinary, shield, own };
 
   // A scope of the calling fiber, innermost until it is destroyed. Scopes of one fiber nest. Throws
-  // usage_error on a plain thread, except for a shield, which has nothing to shield there.
-  explicit cancel_scope(role as = role::ordinary, source_location site = source_location::current());
+  // usage_error on a plain thread, with the public function that opens it, except for a shield, which has nothing to
+  // shield there.
+  explicit cancel_scope(role as = role::ordinary, source_location site = source_location::current(),
+                        const char* function = "with_deadline");
   // The scope above all fibers of a runtime: no parent, no owner.
   explicit cancel_scope(scheduler& of) noexcept;
   // A scope that is not open, for those who use one many times, and have it forget how it ended before they open it
