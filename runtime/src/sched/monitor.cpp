@@ -6,45 +6,25 @@
 
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/fatal.hpp>
-#include <ramie/platform/thread.hpp>
 #include <ramie/runtime/report.hpp>
 
 #include "../task/extras.hpp"
-#include "helper_thread.hpp"
 #include "scheduler.hpp"
 
 namespace ramie::runtime_internal {
 
 void monitor::wake() noexcept {
-  {
-    std::lock_guard hold(start_mutex_);
-    if (stopping_.load(std::memory_order_relaxed)) return;
-    if (!started_) {
-      try {
-        thread_ = platform::start_thread<&monitor::run>(*this);
-        started_ = true;
-      } catch (...) {
-        sched_.pool.idle().set_monitor_asleep();  // no thread to be had now; the next producer tries again
-      }
-      return;
-    }
+  try {
+    if (thread_.start<&monitor::run>(*this) == helper_thread::start_result::was_started) thread_.unpark();
+  } catch (...) {
+    sched_.pool.idle().set_monitor_asleep();  // no thread to be had now; the next producer tries again
   }
-  parker_.unpark();
-}
-
-void monitor::stop() noexcept {
-  {
-    std::lock_guard hold(start_mutex_);
-    stopping_.store(true, std::memory_order_release);
-  }
-  parker_.unpark();
-  if (thread_.joinable()) thread_.join();
 }
 
 void monitor::run() noexcept {
   helper_of = this;
   unsigned quiet_ticks = 0;
-  while (!stopping_.load(std::memory_order_acquire)) {
+  while (!thread_.is_stopping()) {
     wait_for_tick();
     quiet_ticks = tick() ? 0 : quiet_ticks + 1;
     if (quiet_ticks < quiet_ticks_before_monitor_sleeps) continue;
@@ -57,11 +37,11 @@ void monitor::run() noexcept {
 void monitor::wait_for_tick() noexcept {
   const auto& clock = platform::steady_clock::instance();
   const auto due = clock.now() + monitor_interval;
-  while (helps_ && !stopping_.load(std::memory_order_acquire) && clock.now() + io_help_interval < due) {
-    (void)parker_.park_until(clock.now() + io_help_interval);
+  while (helps_ && !thread_.is_stopping() && clock.now() + io_help_interval < due) {
+    (void)thread_.park_until(clock.now() + io_help_interval);
     helps_ = poll_for_stalled();
   }
-  (void)parker_.park_until(due);
+  (void)thread_.park_until(due);
 }
 
 // Workers that run fibers and do not come to their operations.
@@ -90,8 +70,8 @@ bool monitor::sleep_until_needed() noexcept {
   idle.set_monitor_asleep();                                              // 1
   platform::heavy_fence();                                                // 2
   if (take_sample().worth_watching() && idle.clear_monitor_asleep()) return true;  // 3
-  while (!stopping_.load(std::memory_order_acquire) && idle.load().monitor_asleep()) parker_.park();
-  return !stopping_.load(std::memory_order_acquire);
+  while (!thread_.is_stopping() && idle.load().monitor_asleep()) thread_.park();
+  return !thread_.is_stopping();
 }
 
 bool monitor::tick() noexcept {

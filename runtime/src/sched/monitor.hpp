@@ -18,15 +18,12 @@
 // does not fall asleep before it has. That fiber may end at any moment: extras.cpp, describe_if_at.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <thread>
 
 #include <ramie/platform/atomic.hpp>
-#include <ramie/platform/thread.hpp>
-#include <ramie/platform/thread_parker.hpp>
 #include <ramie/stats.hpp>
+
+#include "helper_thread.hpp"
 
 namespace ramie::runtime_internal {
 
@@ -41,7 +38,7 @@ class monitor {
 
   // The mark was seen: start the thread if there is none, else wake it. Any thread.
   void wake() noexcept;
-  void stop() noexcept;
+  void stop() noexcept { thread_.stop(); }
   void read(pressure_stats& into) const noexcept;
   // One sample; false: there was nothing to watch. The monitor's own thread only, or a test's where there is none.
   [[nodiscard]] bool tick() noexcept;
@@ -64,11 +61,7 @@ class monitor {
   [[nodiscard]] bool sleep_until_needed() noexcept;  // false: stop
 
   scheduler& sched_;
-  platform::thread_parker parker_;
-  platform::atomic<bool> stopping_{false};
-  platform::thread thread_;  // started by the first wake, under start_mutex_
-  platform::mutex start_mutex_;
-  bool started_ = false;
+  helper_thread thread_;      // started by the first wake
   bool helps_ = false;        // a worker did not come to its operations
   bool owes_report_ = false;  // a stall has begun that will have to be reported if it lasts
 

@@ -10,7 +10,6 @@
 #include <ramie/platform/thread.hpp>
 #include <ramie/timeout.hpp>
 
-#include "../sched/helper_thread.hpp"
 #include "../sched/scheduler.hpp"
 
 namespace ramie::runtime_internal {
@@ -53,22 +52,10 @@ timekeeper::~timekeeper() {
   if (manual_ != nullptr) manual_->unsubscribe(*this);
 }
 
-void timekeeper::stop() noexcept {
-  {
-    std::lock_guard hold(start_mutex_);
-    stopping_.store(true, std::memory_order_release);
-  }
-  keeper_parker_.unpark();
-  if (thread_.joinable()) thread_.join();
-}
-
 void timekeeper::prepare() {
-  if (manual_ != nullptr || started_.load(std::memory_order_acquire)) [[likely]]
+  if (manual_ != nullptr || keeper_.is_started()) [[likely]]
     return;
-  std::lock_guard hold(start_mutex_);
-  if (started_.load(std::memory_order_relaxed) || stopping_.load(std::memory_order_relaxed)) return;
-  thread_ = platform::start_thread<&timekeeper::run>(*this);
-  started_.store(true, std::memory_order_release);
+  (void)keeper_.start<&timekeeper::run>(*this);
 }
 
 std::uint16_t timekeeper::shard_of_caller() const noexcept {
@@ -99,7 +86,7 @@ void timekeeper::insert(deadline_entry& entry, time_point now) noexcept {
   if (manual_ != nullptr) return;
   platform::light_fence();  // 2
   const auto grace = entry.shard == slots_ ? platform::nanoseconds{0} : keeper_grace;
-  if (later(entry.when, grace) < armed_until_.load(std::memory_order_relaxed)) keeper_parker_.unpark();  // 3
+  if (later(entry.when, grace) < armed_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3
 }
 
 void timekeeper::list(shard& in, deadline_entry& entry, time_point now) noexcept {
@@ -216,7 +203,7 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
   }
   if (cancels) {
     cancels_.store(true, std::memory_order_release);
-    keeper_parker_.unpark();
+    keeper_.unpark();
   }
   return woken;
 }
@@ -260,13 +247,13 @@ platform::time_point timekeeper::arm() noexcept {
 void timekeeper::run() noexcept {
   helper_of = this;
   platform::wake_on_time();
-  while (!stopping_.load(std::memory_order_acquire)) {
+  while (!keeper_.is_stopping()) {
     if (cancels_.exchange(false, std::memory_order_acquire)) cancel_all_due();
     const auto until = arm();
     if (until == never) {
-      keeper_parker_.park();
+      keeper_.park();
     } else {
-      (void)keeper_parker_.park_until(until);
+      (void)keeper_.park_until(until);
     }
     const auto now = clock_.now();
     armed_until_.store(time_point::min(), std::memory_order_relaxed);  // it is awake

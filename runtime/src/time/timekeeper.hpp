@@ -37,10 +37,10 @@
 #include <ramie/platform/clock.hpp>
 #include <ramie/platform/cpu.hpp>
 #include <ramie/platform/spin_lock.hpp>
-#include <ramie/platform/thread.hpp>
-#include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/deadline.hpp>
 #include <ramie/runtime/timer_wheel.hpp>
+
+#include "../sched/helper_thread.hpp"
 
 namespace ramie::runtime_internal {
 
@@ -65,7 +65,7 @@ class timekeeper final : platform::clock_listener {
   // time, or a little before.
   void set(wake_up& entry, waker who, time_point now) noexcept;
   [[nodiscard]] time_point now() const noexcept { return clock_.now(); }
-  void stop() noexcept;
+  void stop() noexcept { keeper_.stop(); }
 
   // Workers --------------------------------------------------------------------------------------------
   // No deadline of a worker's shard is before it. `never` if time is moved by hand.
@@ -121,11 +121,7 @@ class timekeeper final : platform::clock_listener {
   platform::atomic<time_point> sleeper_until_{never};  // of the timer sleeper; never: there is none
   platform::atomic<time_point> armed_until_{never};    // when the keeper wakes by itself; min(): it is awake
   platform::atomic<bool> cancels_{false};  // the keeper has scopes to cancel
-  platform::atomic<bool> started_{false};
-  platform::atomic<bool> stopping_{false};
-  platform::mutex start_mutex_;
-  platform::thread_parker keeper_parker_;
-  platform::thread thread_;
+  helper_thread keeper_;
 };
 
 }  // namespace ramie::runtime_internal
