@@ -7,6 +7,7 @@
 
 #include <ramie/platform/annotate.hpp>
 #include <ramie/platform/big_memory.hpp>
+#include <ramie/platform/linked_list.hpp>
 #include <ramie/runtime/current.hpp>
 
 namespace ramie::nursery_internal {
@@ -140,9 +141,8 @@ void* block_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::
   const std::size_t offset = (sizeof(solo) + alignment - 1) / alignment * alignment;
   if (bytes > SIZE_MAX - offset) throw std::bad_alloc();
   char* const memory = static_cast<char*>(::operator new(offset + bytes, std::align_val_t(alignment)));
-  solo* const s = ::new (memory + offset - sizeof(solo)) solo{nullptr, solos_, offset, alignment};
-  if (solos_ != nullptr) solos_->previous = s;
-  solos_ = s;
+  solo* const s = ::new (memory + offset - sizeof(solo)) solo{nullptr, nullptr, offset, alignment};
+  platform::put_first(solos_, *s, &solo::next, &solo::previous);
   ++solo_count_;
   grown_ = true;
   s->record().type.store(nullptr, std::memory_order_relaxed);
@@ -150,9 +150,8 @@ void* block_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::
 }
 
 void block_store::free_solo(task_block& task) noexcept {
-  const solo s = solo::of(task);
-  (s.previous != nullptr ? s.previous->next : solos_) = s.next;
-  if (s.next != nullptr) s.next->previous = s.previous;
+  solo& s = solo::of(task);
+  platform::take_out(solos_, s, &solo::next, &solo::previous);
   --solo_count_;
   ::operator delete(reinterpret_cast<char*>(&task) - s.offset, std::align_val_t(s.alignment));
 }

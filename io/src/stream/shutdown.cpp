@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include <ramie/platform/linked_list.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/ready.hpp>
@@ -48,20 +49,6 @@ namespace {
 
 const wait_reason waits_for_shutdown{"shutdown token"};
 const wait_reason waits_for_work{"shutdown, pending work"};
-
-template <class Node>
-void put_first(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
-  node.*previous = nullptr;
-  node.*next = first;
-  if (first != nullptr) first->*previous = &node;
-  first = &node;
-}
-
-template <class Node>
-void take_out(Node*& first, Node& node, Node* Node::*next, Node* Node::*previous) noexcept {
-  (node.*previous != nullptr ? (node.*previous)->*next : first) = node.*next;
-  if (node.*next != nullptr) (node.*next)->*previous = node.*previous;
-}
 
 }  // namespace
 
@@ -115,7 +102,7 @@ class shutdown_core {
     {
       std::lock_guard hold(lock_);
       if (!requested()) {
-        put_first(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+        platform::put_first(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
         hook.listed_ = true;
         return;
       }
@@ -126,7 +113,7 @@ class shutdown_core {
   void dismiss(shutdown_hook& hook) noexcept {
     std::unique_lock hold(lock_);
     if (hook.listed_) {
-      take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+      platform::take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
       hook.listed_ = false;
       return;
     }
@@ -143,7 +130,7 @@ class shutdown_core {
     work->label = std::make_shared<const work_label>(work_label{std::string(name), where});
     std::lock_guard hold(lock_);
     if (unless_requested && requested()) return nullptr;
-    put_first(work_, *work, &guarded_work::next, &guarded_work::previous);
+    platform::put_first(work_, *work, &guarded_work::next, &guarded_work::previous);
     ++pending_;
     return work.release();
   }
@@ -152,7 +139,7 @@ class shutdown_core {
     wake_batch wakes;
     {
       std::lock_guard hold(lock_);
-      take_out(work_, work, &guarded_work::next, &guarded_work::previous);
+      platform::take_out(work_, work, &guarded_work::next, &guarded_work::previous);
       if (--pending_ == 0) idle.claim_all(wakes);
     }
     delete &work;
@@ -182,7 +169,7 @@ class shutdown_core {
 
   void call_first(std::unique_lock<platform::spin_lock>& hold) noexcept {
     shutdown_hook& hook = *hooks_;
-    take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
+    platform::take_out(hooks_, hook, &shutdown_hook::next_, &shutdown_hook::previous_);
     hook.listed_ = false;
     calls_ = &hook;
     hold.unlock();

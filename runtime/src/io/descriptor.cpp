@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 
+#include <ramie/platform/linked_list.hpp>
 #include <ramie/platform/unique_fd.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/current.hpp>
@@ -77,9 +78,7 @@ bool open_descriptor::begin_use() noexcept {
 }
 
 void open_descriptor::list(io_use& use) noexcept {
-  use.next_ = uses_;
-  if (uses_ != nullptr) uses_->previous_ = &use;
-  uses_ = &use;
+  platform::put_first(uses_, use, &io_use::next_, &io_use::previous_);
 }
 
 bool open_descriptor::nobody_left() const noexcept {
@@ -96,8 +95,7 @@ void open_descriptor::end_use() noexcept {
 
 void open_descriptor::end_use(io_use& use) noexcept {
   std::unique_lock hold(lock_);
-  (use.previous_ != nullptr ? use.previous_->next_ : uses_) = use.next_;
-  if (use.next_ != nullptr) use.next_->previous_ = use.previous_;
+  platform::take_out(uses_, use, &io_use::next_, &io_use::previous_);
   const bool last = nobody_left();
   hold.unlock();
   if (last) ::close(fd_);

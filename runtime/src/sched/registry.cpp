@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include <ramie/platform/linked_list.hpp>
+
 namespace ramie::runtime_internal {
 
 namespace {
@@ -15,15 +17,12 @@ constinit registration* newest_listed = nullptr;
 
 registration::registration(scheduler& whose) noexcept : whose_(whose) {
   std::lock_guard hold(list_mutex);
-  next_ = newest_listed;
-  if (next_ != nullptr) next_->previous_ = this;
-  newest_listed = this;
+  platform::put_first(newest_listed, *this, &registration::next_, &registration::previous_);
 }
 
 registration::~registration() {
   std::lock_guard hold(list_mutex);
-  (previous_ != nullptr ? previous_->next_ : newest_listed) = next_;
-  if (next_ != nullptr) next_->previous_ = previous_;
+  platform::take_out(newest_listed, *this, &registration::next_, &registration::previous_);
 }
 
 void visit_schedulers(void (*visit)(void*, scheduler&), void* data) noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every scheduler of the process, for who looks at one that hangs.
+// Lists every scheduler of the process, for the tests' hang report and a debugger.
 #pragma once
 
 namespace ramie::runtime_internal {
@@ -19,7 +19,7 @@ class registration {
 
   scheduler& whose_;
   registration* previous_ = nullptr;
-  registration* next_;
+  registration* next_ = nullptr;
 };
 
 // Calls visit for each, newest first, while none can be made or destroyed. Does nothing if that can't be had at once:
