@@ -17,6 +17,7 @@
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/io_backend.hpp>
 #include <ramie/platform/thread_parker.hpp>
+#include <ramie/runtime/constants.hpp>
 
 #include "backend_sleep_flag.hpp"
 
@@ -42,7 +43,7 @@ class io_port {
     platform::io_operation* ready[capacity];
     std::size_t count = 0;
   };
-  static constexpr std::size_t most_per_poll = 256;  // as many as the ring has slots
+  static constexpr std::size_t most_per_poll = ring_capacity;  // what is completed fits into an empty ring
 
   // The owner ------------------------------------------------------------------------------------------
   [[nodiscard]] bool is_open() const noexcept { return backend() != nullptr; }

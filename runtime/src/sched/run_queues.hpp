@@ -105,7 +105,6 @@ class run_queues {
   [[nodiscard]] bool injection_empty() const noexcept { return injection_.empty(); }
   // Spawns from outside wait here while the queue is over its mark.
   void wait_for_capacity() { injection_.wait_for_capacity(); }
-  [[nodiscard]] std::uint32_t waiting_for_room() { return injection_.waiting_outside(); }
   // Makes room for so many frames in all, so that no push ever allocates. Throws std::bad_alloc.
   void reserve(std::size_t frames) { injection_.reserve(frames); }
   // Before the runtime ends: a plain thread may still be signalling for a fiber that has long ended.

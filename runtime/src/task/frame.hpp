@@ -94,6 +94,7 @@ struct proxy_fiber : fiber {
   proxy_fiber* next_idle = nullptr;
 };
 
+// For tests, which show that proxies are used again.
 struct proxy_census {
   std::size_t made = 0;
   std::size_t idle = 0;  // of those, the ones that no thread has

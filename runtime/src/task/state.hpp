@@ -82,7 +82,6 @@ class word_view {
     return word_view((bits_ & ~(std::uint64_t{0xff} << 16)) | (std::uint64_t{static_cast<std::uint8_t>(s)} << 16));
   }
   [[nodiscard]] constexpr word_view with(std::uint64_t flags) const noexcept { return word_view(bits_ | flags); }
-  [[nodiscard]] constexpr word_view without(std::uint64_t flags) const noexcept { return word_view(bits_ & ~flags); }
 
  private:
   std::uint64_t bits_;

@@ -27,7 +27,7 @@ inline constexpr std::size_t prefetched_resume_bytes = 128;  // what it reads fi
 #endif
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
-// Injection queue: how many entries one visit takes, and where back-pressure starts.
+// Injection queue: how many entries one visit takes.
 inline constexpr std::uint32_t min_injection_batch = 4;
 inline constexpr std::uint32_t max_injection_batch = 64;
 
