@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include <ramie/platform/spin_lock.hpp>
+#include <ramie/runtime/ready.hpp>
 #include <ramie/runtime/wait.hpp>
 
 namespace ramie::io_internal {
@@ -62,5 +63,20 @@ class recheck_list {
   platform::spin_lock lock_;
   wait_list waiters_;
 };
+
+// As a case of select: a source that is watched from the first select on, and stays so. A select takes what has come
+// into a Source::taken, which the case holds. The source is kept alive by the case's user.
+template <class Source>
+inline constexpr ready_ops watched_ready_ops{
+    [](const ready_source& from, void* memory) -> waiter& {
+      static_cast<Source*>(from.what)->begin_watching();
+      return make_ready_node<waiter>(memory);
+    },
+    [](const ready_source&, waiter&) noexcept {},
+    [](const ready_source& from, waiter&) {
+      return static_cast<Source*>(from.what)->try_take(*static_cast<typename Source::taken*>(from.home));
+    },
+    [](const ready_source& from, waiter& node) noexcept { return static_cast<Source*>(from.what)->publish(node); },
+    [](const ready_source& from, waiter& node) noexcept { static_cast<Source*>(from.what)->unpublish(node); }};
 
 }  // namespace ramie::io_internal

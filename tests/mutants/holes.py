@@ -37,7 +37,7 @@ MUTANTS = [
      ("sleeper_of_a_retired_worker",)),
     ("the keeper leaves the workers' deadlines alone", KEEPER, [("      if (shards_[i].overdue() <= now) fire(", "      if (false) fire(")],
      ("sleeper_behind_a_hog",)),
-    ("a deadline does not wake the keeper", KEEPER, [("armed_until_.load(std::memory_order_relaxed)) keeper_parker_.unpark();  // 3", "armed_until_.load(std::memory_order_relaxed)) return;  // 3")],
+    ("a deadline does not wake the keeper", KEEPER, [("armed_until_.load(std::memory_order_relaxed)) keeper_.unpark();  // 3", "armed_until_.load(std::memory_order_relaxed)) return;  // 3")],
      ("keeper_falls_asleep",)),
     ("the keeper does not look a second time", KEEPER, [("    if (earliest_for_keeper() >= until) return until;      // 3", "    return until;")],
      ("keeper_falls_asleep",)),

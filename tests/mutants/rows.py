@@ -247,6 +247,10 @@ MUTANTS = [
     ("an appending write moves the position", "io/src/fs/open_file.cpp", [
         ("if (positioned && !f->appends_ && result > 0)", "if (positioned && result > 0)")],
      {"cases": ["a file is opened as it was asked for"]}),
+    ("io_uring appends at the beginning", "platform/src/io/uring.cpp", [("        e.rw_flags = flags;\n", "")],
+     {"cases": ["what fibers append at once does not overwrite each other", "what is appended goes to the end, or stays out when it is too late"]}),
+    ("a thread appends at the beginning", "platform/src/io/system_calls.cpp", [("  if (op.flags == 0) return", "  return")],
+     {"cases": ["what fibers append at once does not overwrite each other", "what is appended goes to the end, or stays out when it is too late"]}),
     ("a pipe that nobody has written to has ended", "io/src/fs/open_file.cpp", [
         ("  if (f != nullptr && f->awaits_writer_ && !to.empty()) {", "  if (f != nullptr && f->awaits_writer_ && to.size() == ~std::size_t{0}) {")],
      {"cases": ["a named pipe that nobody has written to yet is waited for, and no end"]}),
@@ -272,7 +276,7 @@ MUTANTS = [
     ("a slot of signals remembers what came before", "io/src/process/signals.cpp", [
         ("    slot_->pending.store(0, std::memory_order_relaxed);\n", "")],
      {"cases": ["signals that nobody took are not remembered for the next object"]}),
-    ("a detached child is waited for by nobody", "io/src/process/reaper.cpp", [
+    ("a detached child is waited for by nobody", "io/src/process/detached_children.cpp", [
         ("reap(pidfd_.get(), info) == 0", "reap(pidfd_.get(), info, 0x01000000 /* WNOWAIT */) == 0")],
      {"cases": ["a detached child goes on, and is reaped when it ends"]}),
     # Streams.

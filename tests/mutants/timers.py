@@ -56,7 +56,7 @@ MUTANTS = [
     ("a worker looks at the time a little too seldom", DISPATCHER, [("now + timer_check_interval", "now + 2 * timer_check_interval")], AT_POLLS),
     ("more than the ring takes waits for the next look at the time", DISPATCHER, [("more ? now : now + timer_check_interval", "(void(more), now + timer_check_interval)")], AT_POLLS),
     ("nobody tells the keeper that a scope's time has come", KEEPER, [
-        ("    cancels_.store(true, std::memory_order_release);\n    keeper_parker_.unpark();\n", "    cancels_.store(true, std::memory_order_release);\n")], ("timeouts_in_time",)),
+        ("    cancels_.store(true, std::memory_order_release);\n    keeper_.unpark();\n", "    cancels_.store(true, std::memory_order_release);\n")], ("timeouts_in_time",)),
     ("the keeper gives plain threads its grace, too", KEEPER, [
         ("entry.shard == slots_ ? platform::nanoseconds{0} : keeper_grace;", "keeper_grace;")], ("keeper_falls_asleep_briefly",)),
     ("the keeper sleeps past the deadlines of plain threads", KEEPER, [

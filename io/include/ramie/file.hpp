@@ -66,6 +66,7 @@ struct file_metadata {
   std::uint64_t links = 0;
   std::uint64_t device = 0, inode = 0;  // two files with the same pair are the same file
 
+  // What `kind` says.
   [[nodiscard]] bool is_file() const noexcept { return kind == std::filesystem::file_type::regular; }
   [[nodiscard]] bool is_directory() const noexcept { return kind == std::filesystem::file_type::directory; }
 };
@@ -82,7 +83,8 @@ class file {
   // Opens. `permissions`, without the bits of the process's umask, are for a file that is created. Does not wait for
   // the other end of a named pipe: the first read waits until a writer has opened it. To open a named pipe for writing
   // that nobody reads is std::errc::no_such_device_or_address. The file never becomes the controlling terminal, and
-  // child processes do not inherit it. A cancellation point.
+  // child processes do not inherit it. A cancellation point. Throws std::filesystem::filesystem_error with the path,
+  // std::bad_alloc.
   [[nodiscard]] static file open(const std::filesystem::path& path, open_mode mode = open_mode::read,
                                  std::filesystem::perms permissions = read_write_all);
   [[nodiscard]] static file open(const std::filesystem::path& path, open_mode mode, std::filesystem::perms permissions,
@@ -141,34 +143,42 @@ class file {
   std::size_t write_all(std::string_view from, std::error_code& ec, deadline until = {}) {
     return write_all(std::as_bytes(std::span(from)), ec, until);
   }
-  // Writes everything at the end of the file, also while others append; the position stays. A cancellation point, like
-  // write_all.
-  void append(std::span<const std::byte> from);
-  std::size_t append(std::span<const std::byte> from, std::error_code& ec);
-  void append(std::string_view from) { append(std::as_bytes(std::span(from))); }
-  std::size_t append(std::string_view from, std::error_code& ec) { return append(std::as_bytes(std::span(from)), ec); }
+  // Writes everything at the end of the file, also while others append; the position stays. Pipes and sockets have no
+  // end: std::errc::invalid_seek. Otherwise like write_all, but by any number of fibers and threads at once.
+  void append(std::span<const std::byte> from, deadline until = {});
+  std::size_t append(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
+  void append(std::string_view from, deadline until = {}) { append(std::as_bytes(std::span(from)), until); }
+  std::size_t append(std::string_view from, std::error_code& ec, deadline until = {}) {
+    return append(std::as_bytes(std::span(from)), ec, until);
+  }
 
   // Returns when what was written is on the disk; data_only: without metadata such as times. A cancellation point.
   void sync(bool data_only = false, deadline until = {});
   void sync(bool data_only, std::error_code& ec, deadline until = {});
 
-  // Cancellation points.
+  // Cuts the file off at that size, or fills it up to there with zeros; the position stays. A cancellation point.
+  // Throws std::system_error: invalid_argument if the file was not opened to be written, or is none that has a size.
   void truncate(std::uint64_t size);
   void truncate(std::uint64_t size, std::error_code& ec);
+  // How many bytes the file has: metadata().size. With an error the second form returns 0. A cancellation point. Throws
+  // std::system_error.
   [[nodiscard]] std::uint64_t size() const;
   [[nodiscard]] std::uint64_t size(std::error_code& ec) const;
+  // What the file system says about it. With an error the second form returns a default-made one. A cancellation point.
+  // Throws std::system_error.
   [[nodiscard]] file_metadata metadata() const;
   [[nodiscard]] file_metadata metadata(std::error_code& ec) const;
 
   // Closes; operations under way end with bad_file_descriptor. Reports errors that the system finds only now, as
   // network file systems and quotas do; that is why, unlike in sockets and pipes, it may fail. A cancellation point,
-  // but the file is closed in any case. Idempotent.
+  // but the file is closed in any case. Idempotent. Any fiber or thread. Throws std::system_error.
   void close();
   void close(std::error_code& ec);
   // Whether it has a descriptor that has been neither closed nor released. Any fiber or thread. Not a cancellation
   // point.
   [[nodiscard]] bool is_open() const noexcept;
-  // The descriptor, or -1 if not open. For system calls that ramie has no function for; don't close it.
+  // The descriptor, or -1 if not open. For system calls that ramie has no function for; don't close it. Any fiber or
+  // thread. Not a cancellation point.
   [[nodiscard]] int native_handle() const noexcept;
 
  private:
@@ -177,7 +187,9 @@ class file {
   std::shared_ptr<::ramie::io_internal::open_file> it_;
 };
 
-// The whole content of a file. Cancellation points.
+// The whole content of a file: open and read_all. With an error the forms with an error_code return what was read
+// before it. Cancellation points. Throw std::filesystem::filesystem_error with the path, which is a std::system_error;
+// std::bad_alloc.
 [[nodiscard]] std::string read_file(const std::filesystem::path& path);
 [[nodiscard]] std::string read_file(const std::filesystem::path& path, std::error_code& ec);
 [[nodiscard]] std::vector<std::byte> read_file_bytes(const std::filesystem::path& path);
@@ -189,7 +201,8 @@ class file {
 // full) the old file stays and the new one is removed. Only if the last step fails, the sync of the directory, the new
 // file is in place, but may not survive a power failure. Symbolic links are followed: their target is replaced. A file
 // that is not regular (a device, a named pipe) is written into instead. A cancellation point: a fiber that is cancelled
-// has either replaced the file or left it as it was.
+// has either replaced the file or left it as it was. Throws std::filesystem::filesystem_error with the path,
+// std::bad_alloc.
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content);
 void write_file(const std::filesystem::path& path, std::span<const std::byte> content, std::error_code& ec);
 inline void write_file(const std::filesystem::path& path, std::string_view content) {

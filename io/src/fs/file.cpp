@@ -3,11 +3,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
-
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 
 #include <ramie/cancel.hpp>
 
@@ -106,28 +101,6 @@ file_metadata metadata_from(const struct stat& from) noexcept {
   m.device = from.st_dev;
   m.inode = from.st_ino;
   return m;
-}
-
-namespace {
-
-std::atomic<bool> sigpipe_unwanted{false};
-
-}  // namespace
-
-void ignore_sigpipe() noexcept {
-  static std::atomic<bool> ignored{false};  // not set while the program has a handler, which may be removed later
-  if (ignored.load(std::memory_order_relaxed)) return;
-  // Before the handler is read: whoever restores the default action after that sees this.
-  sigpipe_unwanted.store(true);
-  struct sigaction now {};
-  if (::sigaction(SIGPIPE, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return;
-  if (now.sa_handler != SIG_DFL) return;
-  now.sa_handler = SIG_IGN;
-  if (::sigaction(SIGPIPE, &now, nullptr) == 0) ignored.store(true, std::memory_order_relaxed);
-}
-
-bool sigpipe_is_unwanted() noexcept {
-  return sigpipe_unwanted.load();
 }
 
 }  // namespace ramie::io_internal
@@ -238,20 +211,11 @@ std::size_t file::write_all(std::span<const std::byte> from, std::error_code& ec
   return open_file::write_all(it_.get(), from, ec, until);
 }
 
-std::size_t file::append(std::span<const std::byte> from, std::error_code& ec) {
-  constexpr std::size_t most_at_once = std::size_t{1} << 30;
-  std::size_t done = 0;
-  do {
-    const auto rest = from.subspan(done).first(std::min(from.size() - done, most_at_once));
-    const iovec one{const_cast<std::byte*>(rest.data()), rest.size()};
-    const auto result = on_pool_with(it_.get(), [&](int fd) { return ::pwritev2(fd, &one, 1, 0, RWF_APPEND); });
-    ec = error_of(result != 0 || rest.empty() ? result : -EIO);
-    if (!ec) done += static_cast<std::size_t>(result);
-  } while (done < from.size() && !ec);
-  return done;
+void file::append(std::span<const std::byte> from, deadline until) {
+  write_or_throw("ramie: file::append", [&](auto& ec) { return append(from, ec, until); });
 }
-void file::append(std::span<const std::byte> from) {
-  write_or_throw("ramie: file::append", [&](auto& ec) { return append(from, ec); });
+std::size_t file::append(std::span<const std::byte> from, std::error_code& ec, deadline until) {
+  return open_file::append_all(it_.get(), from, ec, until);
 }
 
 void file::sync(bool data_only, deadline until) {

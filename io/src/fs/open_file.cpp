@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include <ramie/cancel.hpp>
 
 #include "../pieces.hpp"
+#include "../sigpipe.hpp"
 #include "system.hpp"
 
 namespace ramie::io_internal {
@@ -28,6 +30,7 @@ const wait_reason waits_for_read{"file, read"};
 const wait_reason waits_for_read_at{"file, read at an offset"};
 const wait_reason waits_for_write{"file, write"};
 const wait_reason waits_for_write_at{"file, write at an offset"};
+const wait_reason waits_for_append{"file, append"};
 const wait_reason waits_for_vector_read{"file, read into several buffers"};
 const wait_reason waits_for_vector_write{"file, write from several buffers"};
 const wait_reason waits_for_writer{"file, until a writer has opened it"};
@@ -52,6 +55,19 @@ std::int64_t checked(std::uint64_t offset) noexcept {
   return offset <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())
              ? static_cast<std::int64_t>(offset)
              : -1;
+}
+
+// Calls write(rest) until all is written or it fails; at least once. Returns how much was written.
+template <class Write>
+std::size_t all_of(std::span<const std::byte> from, std::error_code& ec, Write write) {
+  std::size_t done = 0;
+  do {
+    const std::int32_t result = write(from.subspan(done));
+    // Nothing was written, and no error: do not try for ever.
+    ec = error_of(result != 0 || from.empty() ? result : -EIO);
+    if (!ec) done += static_cast<std::size_t>(result);
+  } while (done < from.size() && !ec);
+  return done;
 }
 
 }  // namespace
@@ -137,6 +153,13 @@ std::int32_t open_file::write_some(open_file* f, std::span<const std::byte> from
   return result;
 }
 
+std::int32_t open_file::append_some(open_file* f, std::span<const std::byte> from, deadline until) {
+  if (const auto error = refusal(f, 0); error < 0) return refuse(error);
+  auto op = operation(io_code::write, from.data(), from.size(), 0);
+  op.flags = RWF_APPEND;
+  return perform(f, op, waits_for_append, until);
+}
+
 std::int32_t open_file::sync(open_file* f, bool data_only, deadline until) {
   io_operation op;
   op.code = io_code::sync;
@@ -145,14 +168,11 @@ std::int32_t open_file::sync(open_file* f, bool data_only, deadline until) {
 }
 
 std::size_t open_file::write_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until) {
-  std::size_t done = 0;
-  do {
-    const auto result = write_some(f, from.subspan(done), until);
-    // Nothing was written, and no error: do not try for ever.
-    ec = error_of(result != 0 || from.empty() ? result : -EIO);
-    if (!ec) done += static_cast<std::size_t>(result);
-  } while (done < from.size() && !ec);
-  return done;
+  return all_of(from, ec, [&](auto rest) { return write_some(f, rest, until); });
+}
+
+std::size_t open_file::append_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until) {
+  return all_of(from, ec, [&](auto rest) { return append_some(f, rest, until); });
 }
 
 std::size_t open_file::rest() noexcept {

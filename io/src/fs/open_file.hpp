@@ -48,8 +48,11 @@ class open_file {
   [[nodiscard]] static std::int32_t read_some(open_file* f, std::span<std::byte> to, deadline until);
   [[nodiscard]] static std::int32_t write_some(open_file* f, std::span<const std::byte> from, deadline until);
   [[nodiscard]] static std::int32_t sync(open_file* f, bool data_only, deadline until);
-  // Writes everything; returns how much was written, which is less only with an error.
+  // At the end of the file, wherever that is at that moment.
+  [[nodiscard]] static std::int32_t append_some(open_file* f, std::span<const std::byte> from, deadline until);
+  // Write everything; return how much was written, which is less only with an error.
   static std::size_t write_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until);
+  static std::size_t append_all(open_file* f, std::span<const std::byte> from, std::error_code& ec, deadline until);
   // Reads to the end, and appends to `to`.
   template <class Container>
   static void read_all(open_file* f, Container& to, std::error_code& ec, deadline until);

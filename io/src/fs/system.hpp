@@ -49,10 +49,4 @@ std::invoke_result_t<F&, std::error_code&> read_or_throw(const char* what, F f) 
 
 [[nodiscard]] file_metadata metadata_from(const struct stat& from) noexcept;
 
-// Sets SIGPIPE to be ignored, unless the program has a handler: writes to pipes without a reader are errors from here
-// on and do not end the process. Idempotent.
-void ignore_sigpipe() noexcept;
-// Whether ignore_sigpipe() has been called: whoever removes a handler then must not restore the default action.
-[[nodiscard]] bool sigpipe_is_unwanted() noexcept;
-
 }  // namespace ramie::io_internal

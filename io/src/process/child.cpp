@@ -169,34 +169,14 @@ bool child::publish(waiter& node) noexcept {
   return false;
 }
 
-bool child::take_status(exit_status& status) {
+bool child::try_take(exit_status& status) {
   const auto result = try_reap(status);
   throw_if(error_of(result), "ramie: on_exit");
   return result == 1;
 }
 
-namespace {
-
-child& child_of(const ready_source& from) noexcept {
-  return *static_cast<child*>(from.what);
-}
-
-constexpr ready_ops exit_ops{
-    [](const ready_source& from, void* memory) -> waiter& {
-      child_of(from).begin_watching();
-      return make_ready_node<waiter>(memory);
-    },
-    [](const ready_source&, waiter&) noexcept {},
-    [](const ready_source& from, waiter&) {
-      return child_of(from).take_status(*static_cast<exit_status*>(from.home));
-    },
-    [](const ready_source& from, waiter& node) noexcept { return child_of(from).publish(node); },
-    [](const ready_source& from, waiter& node) noexcept { child_of(from).unpublish(node); }};
-
-}  // namespace
-
 ready_source exit_source(child* of, exit_status& status) noexcept {
-  return of != nullptr ? ready_source{&exit_ops, of, &status, 0} : ready_source{};
+  return of != nullptr ? ready_source{&watched_ready_ops<child>, of, &status, 0} : ready_source{};
 }
 
 void child::detach() {

@@ -17,7 +17,6 @@
 
 #include <ramie/process.hpp>
 #include <ramie/runtime/io.hpp>
-#include <ramie/runtime/ready.hpp>
 
 #include "../fs/system.hpp"
 #include "../native.hpp"
@@ -46,10 +45,11 @@ class child final : private watched {
   // Hands the child to reap_later(). Throws std::system_error, std::bad_alloc: then nothing has changed.
   void detach();
 
-  // As a source of select (ready_source.hpp). Throws std::system_error, std::bad_alloc.
+  // As a source of select: watched_ready_ops. Throws std::system_error, std::bad_alloc.
   void begin_watching();
+  using taken = exit_status;
   // True: `status` says how it ended. Throws std::system_error: it is not ours any more.
-  [[nodiscard]] bool take_status(exit_status& status);
+  [[nodiscard]] bool try_take(exit_status& status);
   [[nodiscard]] bool publish(waiter& node) noexcept;
   void unpublish(waiter& node) noexcept { selects_.remove(node); }
 

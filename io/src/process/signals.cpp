@@ -37,9 +37,9 @@
 
 #include <ramie/error.hpp>
 #include <ramie/runtime/io.hpp>
-#include <ramie/runtime/ready.hpp>
 
 #include "../fs/system.hpp"
+#include "../sigpipe.hpp"
 #include "../watcher.hpp"
 
 namespace ramie::io_internal {
@@ -208,19 +208,20 @@ class signal_watch final : private watched {
     }
   }
 
-  // As a source of select (ready_source.hpp). Throws std::system_error, std::bad_alloc.
+  // As a source of select: watched_ready_ops. Throws std::system_error, std::bad_alloc.
   void begin_watching() {
     const std::lock_guard hold(watch_lock_);
     // Every token is an event of its own, though nobody has taken the one before.
     if (watch_number_ == 0) watch_number_ = watch(bell_->number(), EPOLLIN | EPOLLET, *this, "ramie: on_signal");
   }
-  // The signal's number, or 0.
-  [[nodiscard]] int try_take() noexcept {
-    const int number = take_one();
+  using taken = int;
+  // True: `number` is a signal that has come; else it is 0.
+  [[nodiscard]] bool try_take(int& number) noexcept {
+    number = take_one();
     // Its token, if the handler has put it there; else it stays and finds no bit.
     std::uint64_t token = 0;
     if (number != 0) (void)bell_->with_fd([&](int fd) { return static_cast<int>(::read(fd, &token, sizeof token)); });
-    return number;
+    return number != 0;
   }
   [[nodiscard]] bool publish(waiter& node) noexcept {
     selects_.add(node);
@@ -271,28 +272,8 @@ class signal_watch final : private watched {
   std::uint64_t watch_number_ = 0;  // 0: no select has waited for it
 };
 
-namespace {
-
-signal_watch& watch_of(const ready_source& from) noexcept {
-  return *static_cast<signal_watch*>(from.what);
-}
-
-constexpr ready_ops signal_ops{
-    [](const ready_source& from, void* memory) -> waiter& {
-      watch_of(from).begin_watching();
-      return make_ready_node<waiter>(memory);
-    },
-    [](const ready_source&, waiter&) noexcept {},
-    [](const ready_source& from, waiter&) {
-      return (*static_cast<int*>(from.home) = watch_of(from).try_take()) != 0;
-    },
-    [](const ready_source& from, waiter& node) noexcept { return watch_of(from).publish(node); },
-    [](const ready_source& from, waiter& node) noexcept { watch_of(from).unpublish(node); }};
-
-}  // namespace
-
 ready_source signal_source(signal_watch& from, int& number) noexcept {
-  return {&signal_ops, &from, &number, 0};
+  return {&watched_ready_ops<signal_watch>, &from, &number, 0};
 }
 
 }  // namespace ramie::io_internal

@@ -97,13 +97,19 @@ std::int32_t attempt_cached(const io_operation& op) noexcept {
   return -EOPNOTSUPP;
 }
 
+std::int32_t perform_write(const io_operation& op) noexcept {
+  if (op.flags == 0) return outcome(::pwrite(op.fd, op.memory, op.count, op.offset));
+  const iovec one{op.memory, op.count};
+  return outcome(::pwritev2(op.fd, &one, 1, op.offset, static_cast<int>(op.flags)));
+}
+
 std::int32_t perform_once(const io_operation& op) noexcept {
   if (op.code == io_code::sync && faults::strikes(fault::file_sync)) return -EIO;
   auto* const vectors = static_cast<const iovec*>(op.memory);
   const auto count = static_cast<int>(op.count);
   switch (op.code) {
     case io_code::read: return outcome(::pread(op.fd, op.memory, op.count, op.offset));
-    case io_code::write: return outcome(::pwrite(op.fd, op.memory, op.count, op.offset));
+    case io_code::write: return perform_write(op);
     case io_code::read_vector: return outcome(::preadv(op.fd, vectors, count, op.offset));
     case io_code::write_vector: return outcome(::pwritev(op.fd, vectors, count, op.offset));
     case io_code::sync: return outcome(op.flags != 0 ? ::fdatasync(op.fd) : ::fsync(op.fd));

@@ -214,7 +214,10 @@ class uring_backend final : public io_backend {
     switch (op.code) {
       case io_code::nothing: return io_uring_prep_nop(&e);
       case io_code::read: return io_uring_prep_read(&e, op.fd, op.memory, op.count, offset);
-      case io_code::write: return io_uring_prep_write(&e, op.fd, op.memory, op.count, offset);
+      case io_code::write:
+        io_uring_prep_write(&e, op.fd, op.memory, op.count, offset);
+        e.rw_flags = flags;
+        return;
       case io_code::read_vector: return io_uring_prep_readv(&e, op.fd, vectors, op.count, offset);
       case io_code::write_vector: return io_uring_prep_writev(&e, op.fd, vectors, op.count, offset);
       case io_code::receive: return io_uring_prep_recv(&e, op.fd, op.memory, op.count, flags);

@@ -234,6 +234,28 @@ TEST_CASE("what fibers append at once does not overwrite each other", "[conforma
   });
 }
 
+TEST_CASE("what is appended goes to the end, or stays out when it is too late", "[conformance][files]") {
+  with_each_mechanism_and_without([](findings& found) {
+    const ramie::temporary_directory home(test::in_memory());
+    const auto path = home.path() / "log";
+    std::string expected = "first ";
+    ramie::write_file(path, expected);
+    file f = file::open(path, open_mode::read | open_mode::write);
+    std::error_code ec;
+    f.append("second ", 1h);
+    f.append(bytes("third "), ramie::deadline());
+    EXPECT(found, f.append("fourth ", ec, 1h) == 7, !ec, f.append(bytes("fifth "), ec, 1h) == 6, !ec);
+    expected += "second third fourth fifth ";
+    const auto late = f.append("sixth", ec, 0s);
+    EXPECT(found, ec ? late == 0 && ec == std::errc::timed_out : late == 5);
+    if (!ec) expected += "sixth";
+    EXPECT(found, ramie::read_file(path) == expected, f.position() == 0);
+    auto ends = ramie::make_pipe();
+    file pipe = file::from_native(ends.writer.release_native());
+    EXPECT(found, pipe.append("x", ec, 1h) == 0, ec == std::errc::invalid_seek);
+  });
+}
+
 TEST_CASE("fibers read one file at their offsets at once", "[conformance][files]") {
   with_each_mechanism([](findings& found) {
     const ramie::temporary_directory home(test::in_memory());

@@ -38,7 +38,7 @@ enum class io_mechanism : std::uint8_t { automatic, io_uring, epoll, poll };
 enum class io_code : std::uint8_t {
   nothing,          // completes at once with 0
   read,             // memory, count; offset, or -1: the descriptor's own position
-  write,            //
+  write,            // the same; flags at an offset: RWF_APPEND, the offset is not looked at then
   read_vector,      // memory: iovec[count]; offset
   write_vector,     //
   receive,          // memory, count, flags: recv
