@@ -72,7 +72,8 @@ class broadcast : public ::ramie::channel_internal::log_writer<::ramie::channel_
                                                                broadcast_receiver<T>> {
  public:
   broadcast() noexcept = default;  // empty
-  // Keeps the last `capacity` messages, at least 1. Throws usage_error, std::bad_alloc.
+  // Keeps the last `capacity` messages, at least 1. Not a cancellation point. Throws usage_error for capacity 0,
+  // std::bad_alloc.
   explicit broadcast(std::size_t capacity)
       : broadcast::log_writer(::ramie::channel_internal::make_broadcast_log(capacity, nullptr)) {
     static_assert(std::is_copy_constructible_v<T>,

@@ -139,6 +139,7 @@ class recv_operations {
     const Handle* from_ = nullptr;
     mutable std::optional<T> current_;
   };
+  // begin() receives the first one. A cancellation point, like each step; throws what recv() throws.
   [[nodiscard]] iterator begin() const { return iterator(static_cast<const Handle&>(*this)); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -169,6 +170,7 @@ class channel_queries {
  public:
   // How many elements there are to receive without waiting, those of waiting senders not included.
   [[nodiscard]] std::size_t size() const { return channel_size(core("size")); }
+  // How many elements the buffer has room for, as it was made with; 0: a rendezvous.
   [[nodiscard]] std::size_t capacity() const { return channel_capacity(core("capacity")); }
   // Whether no more elements can be sent. There may still be some to receive.
   [[nodiscard]] bool is_closed() const { return channel_closed(core("is_closed")); }
@@ -197,7 +199,7 @@ class channel : public ::ramie::channel_internal::send_operations<channel<T>, T>
 
   // An empty handle: no channel behind it. In a select it is never ready; any operation throws usage_error.
   channel() noexcept = default;
-  // Room for `capacity` elements; 0: a rendezvous. Throws std::bad_alloc.
+  // Room for `capacity` elements; 0: a rendezvous. Not a cancellation point. Throws std::bad_alloc.
   explicit channel(std::size_t capacity)
       : core_(make_channel_core(::ramie::channel_internal::element_ops_of<T>, capacity)) {}
 
@@ -265,6 +267,7 @@ class receiver : public ::ramie::channel_internal::recv_operations<receiver<T>, 
       core_;
 };
 
+// What make_channel returns: the first handle on each end, to copy, move and give away.
 template <class T>
 struct channel_ends {
   sender<T> tx;
@@ -286,7 +289,8 @@ template <class T>
 requires(!::ramie::channel_internal::is_value<T>) struct channel_ends<T> : ::ramie::channel_internal::must_be_value<T> {
 };
 
-// A channel by its ends: auto [tx, rx] = make_channel<T>(16). Throws std::bad_alloc.
+// A channel by its ends: auto [tx, rx] = make_channel<T>(16); capacity 0: a rendezvous. Any fiber or thread. Not a
+// cancellation point. Throws std::bad_alloc.
 template <class T>
 [[nodiscard]] channel_ends<T> make_channel(std::size_t capacity) {
   if constexpr (::ramie::channel_internal::is_value<T>) {

@@ -165,6 +165,7 @@ class oneshot_receiver {
     std::swap(block_, taken.block_);
     return *this;
   }
+  // A send finds it gone, and keeps its value; one that was sent and not taken is destroyed.
   ~oneshot_receiver() {
     if (block_ == nullptr) return;
     using core = ::ramie::channel_internal::oneshot_core;
@@ -226,6 +227,7 @@ class oneshot_receiver {
   ::ramie::channel_internal::oneshot_block<T>* block_ = nullptr;
 };
 
+// What make_oneshot returns: the two ends, to move to whom they are for.
 template <class T>
 struct oneshot_ends {
   oneshot_sender<T> tx;
@@ -243,7 +245,8 @@ template <class T>
 requires(!::ramie::channel_internal::is_value<T>) struct oneshot_ends<T> : ::ramie::channel_internal::must_be_value<T> {
 };
 
-// auto [tx, rx] = make_oneshot<T>(). One allocation. Throws std::bad_alloc.
+// auto [tx, rx] = make_oneshot<T>(). One allocation. Any fiber or thread. Not a cancellation point. Throws
+// std::bad_alloc.
 template <class T>
 [[nodiscard]] oneshot_ends<T> make_oneshot() {
   if constexpr (!::ramie::channel_internal::is_value<T>) {

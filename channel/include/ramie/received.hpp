@@ -20,6 +20,7 @@ enum class channel_status : std::uint8_t {
   timed_out,    // …_for, …_until: not in time
 };
 
+// In words, for messages: "ok", "would block" ….
 [[nodiscard]] const char* to_string(channel_status status) noexcept;
 
 // Thrown by received<T>::value() when there is no element. what() says why, and what to ask instead.
@@ -44,6 +45,7 @@ class received {
 
   // ok if there is an element, else why there is none.
   [[nodiscard]] channel_status status() const noexcept { return status_; }
+  // Whether there is an element.
   [[nodiscard]] bool has_value() const noexcept { return value_.has_value(); }
   [[nodiscard]] explicit operator bool() const noexcept { return value_.has_value(); }
 

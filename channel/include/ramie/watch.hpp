@@ -27,7 +27,7 @@ class watch_receiver {
     at_.position = now.written;
     return std::static_pointer_cast<const T>(now.entry);
   }
-  // Like get, but the value does not count as seen.
+  // Like get, but the value does not count as seen. Not a cancellation point.
   [[nodiscard]] std::shared_ptr<const T> peek() const {
     return std::static_pointer_cast<const T>(latest_entry(at_.need("watch_receiver", "peek")).entry);
   }
@@ -74,7 +74,7 @@ class watch
     : public ::ramie::channel_internal::log_writer<::ramie::channel_internal::log_kind::watch, T, watch_receiver<T>> {
  public:
   watch() noexcept = default;  // empty
-  // Throws std::bad_alloc and what moving T throws.
+  // With a value to begin with. Not a cancellation point. Throws std::bad_alloc and what moving T throws.
   explicit watch(T first)
       : watch::log_writer(
             ::ramie::channel_internal::make_broadcast_log(1, std::make_shared<const T>(std::move(first)))) {}

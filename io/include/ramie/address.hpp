@@ -13,12 +13,14 @@
 
 namespace ramie::inline v0 {
 
+// What kind of address it is.
 enum class address_family : std::uint8_t {
   none,   // no address
   ipv4,   //
   ipv6,   //
   local,  // unix sockets: a path, an abstract name, or no name at all
 };
+// For messages: "IPv4", "IPv6", "unix", "none".
 [[nodiscard]] const char* to_string(address_family family) noexcept;
 
 // The address of a socket, as a value. No function of it waits or is a cancellation point; names are never looked up,
@@ -37,6 +39,7 @@ class address {
   [[nodiscard]] static address ip(std::string_view host, std::uint16_t port);
   [[nodiscard]] static std::optional<address> try_ip(std::string_view host, std::uint16_t port) noexcept;
 
+  // This machine itself: 127.0.0.1, ::1.
   [[nodiscard]] static address ipv4_loopback(std::uint16_t port) noexcept;
   [[nodiscard]] static address ipv6_loopback(std::uint16_t port) noexcept;
   // To bind to all addresses of this machine: the first to those of IPv4, the second to those of IPv6 and, unless the
@@ -49,9 +52,11 @@ class address {
   [[nodiscard]] static address unix_path(std::string_view path);
   [[nodiscard]] static address unix_abstract(std::string_view name);
 
+  // What kind of address it is.
   [[nodiscard]] address_family family() const noexcept;
+  // Whether it is an internet address: ipv4 or ipv6.
   [[nodiscard]] bool is_ip() const noexcept;
-  // 0 unless it is an internet address.
+  // Its port; 0 unless it is an internet address.
   [[nodiscard]] std::uint16_t port() const noexcept;
   // The same host with another port; the same address if it is not an internet address.
   [[nodiscard]] address with_port(std::uint16_t port) const noexcept;
@@ -59,17 +64,19 @@ class address {
   [[nodiscard]] std::uint32_t scope() const noexcept;
   // Of a unix socket: its path or name, a view into this object; else empty.
   [[nodiscard]] std::string_view path() const noexcept;
+  // Whether it is a unix socket's name outside of the file system.
   [[nodiscard]] bool is_abstract() const noexcept;
 
   // What parse() takes; "/run/it", "@abstract"; "(unnamed)", "(none)". Throws std::bad_alloc.
   [[nodiscard]] std::string to_string() const;
 
-  // As a sockaddr, for system calls.
+  // As a sockaddr and its length, for system calls. Valid while this object lives and is not assigned to.
   [[nodiscard]] const void* data() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   // From a sockaddr of that size; one of another family, or cut short, is no address.
   [[nodiscard]] static address from_native(const void* data, std::size_t size) noexcept;
 
+  // Whether they are of one family and equal in all their parts; hash: for std::hash.
   friend bool operator==(const address& a, const address& b) noexcept { return a.view() == b.view(); }
   [[nodiscard]] std::size_t hash() const noexcept { return std::hash<std::string_view>()(view()); }
 

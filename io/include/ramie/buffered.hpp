@@ -64,10 +64,11 @@ class line_range;
 // needs it, which the caller limits, and returns to its size when that has been consumed.
 class buffered_reader {
  public:
+  // What the arguments of these names are if they are not given.
   static constexpr std::size_t usual_capacity = 8 * 1024;
   static constexpr std::size_t usual_line_limit = 64 * 1024;
 
-  // Throws usage_error for no capacity.
+  // Reads nothing yet. Not a cancellation point. Throws usage_error for no capacity.
   explicit buffered_reader(any_reader from, std::size_t capacity = usual_capacity);
   // For a temporary use basic_buffered_reader, which owns its reader.
   template <::ramie::io_internal::temporary_reader R>
@@ -102,7 +103,7 @@ class buffered_reader {
 
   // The next line, without its end, which is \n or \r\n; the last one may have none. False: there is none; `line` is
   // then empty. A line of more than `limit` bytes is stream_errc::limit_exceeded, and nothing of it is consumed. If it
-  // fails, `line` is as it was. Throws std::system_error, std::bad_alloc.
+  // fails, `line` is as it was. A cancellation point. Throws std::system_error, std::bad_alloc.
   bool read_line(std::string& line, std::size_t limit = usual_line_limit, deadline until = {});
   bool read_line(std::string& line, std::size_t limit, std::error_code& ec, deadline until = {});
 
@@ -131,6 +132,7 @@ class buffered_reader {
 template <reader R>
 class basic_buffered_reader : private ::ramie::io_internal::stream_owner<R>, public buffered_reader {
  public:
+  // Throws usage_error for no capacity, std::bad_alloc, what moving R throws.
   explicit basic_buffered_reader(R source, std::size_t capacity = usual_capacity)
       : ::ramie::io_internal::stream_owner<R>(std::move(source)), buffered_reader(*this->stream, capacity) {}
   basic_buffered_reader(basic_buffered_reader&&) noexcept = default;
@@ -165,7 +167,7 @@ class line_range {
 
   line_range(buffered_reader& from, std::size_t limit, deadline until) noexcept
       : from_(from), limit_(limit), until_(until) {}
-  // Reads the first line.
+  // Reads the first line. A cancellation point, as each step is; throws what read_line() throws.
   [[nodiscard]] iterator begin() { return iterator(this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -183,7 +185,7 @@ inline line_range buffered_reader::lines(std::size_t limit, deadline until) noex
 }
 
 // The copy that loses nothing: what could not be written stays in the buffered_reader. The buffer is its own;
-// `how.buffer_size` is not used.
+// `how.buffer_size` is not used. Otherwise like copy() of stream.hpp: a cancellation point, throws transfer_error.
 std::uint64_t copy(buffered_reader& from, any_writer to, const copy_options& how = {}, deadline until = {});
 std::uint64_t copy(buffered_reader& from, any_writer to, const copy_options& how, std::error_code& ec,
                    deadline until = {});
@@ -195,9 +197,10 @@ std::uint64_t copy(buffered_reader& from, any_writer to, const copy_options& how
 // made) unless that was to be expected: an exception is under way, the last flush failed, or discard() was called.
 class buffered_writer {
  public:
+  // Of the buffer, if none is given.
   static constexpr std::size_t usual_capacity = 8 * 1024;
 
-  // Throws usage_error for no capacity.
+  // Not a cancellation point. Throws usage_error for no capacity.
   explicit buffered_writer(any_writer to, std::size_t capacity = usual_capacity,
                            source_location where = source_location::current());
   // For a temporary use basic_buffered_writer, which owns its writer.
@@ -223,7 +226,7 @@ class buffered_writer {
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> data, deadline until = {});
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> data, std::error_code& ec, deadline until = {});
 
-  // Writes all that was taken. If it fails, what was not written stays. Throws std::system_error.
+  // Writes all that was taken. If it fails, what was not written stays. A cancellation point. Throws std::system_error.
   void flush(deadline until = {});
   void flush(std::error_code& ec, deadline until = {});
 
@@ -251,6 +254,7 @@ class buffered_writer {
 template <writer W>
 class basic_buffered_writer : private ::ramie::io_internal::stream_owner<W>, public buffered_writer {
  public:
+  // Throws usage_error for no capacity, std::bad_alloc, what moving W throws.
   explicit basic_buffered_writer(W sink, std::size_t capacity = usual_capacity,
                                  source_location where = source_location::current())
       : ::ramie::io_internal::stream_owner<W>(std::move(sink)), buffered_writer(*this->stream, capacity, where) {}

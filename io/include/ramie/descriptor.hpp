@@ -27,6 +27,7 @@ enum class readiness : std::uint8_t {
   timed_out,  // the deadline has come, and neither holds
   failed,     // it can't be waited for; only of the forms with an error_code, which says why
 };
+// In words, for messages: "ready", "hung up" ….
 [[nodiscard]] const char* to_string(readiness what) noexcept;
 
 // Wait until a read, or a write, of the descriptor would not block. Neither `ready` nor `hung_up` blocks the next call;

@@ -27,12 +27,14 @@ class walker;
 
 namespace ramie::inline v0 {
 
+// One entry of a directory, as it was when the directory was read.
 struct directory_entry {
   std::filesystem::path path;  // begins with what was listed or walked
   std::filesystem::file_type kind = std::filesystem::file_type::none;
   std::uint32_t depth = 0;  // 0: directly in it
   std::error_code error{};  // why this directory could not be opened or read to its end
 
+  // What `kind` says: of a symbolic link, what it is itself, not what it leads to.
   [[nodiscard]] bool is_file() const noexcept { return kind == std::filesystem::file_type::regular; }
   [[nodiscard]] bool is_directory() const noexcept { return kind == std::filesystem::file_type::directory; }
   [[nodiscard]] bool is_symlink() const noexcept { return kind == std::filesystem::file_type::symlink; }
@@ -42,9 +44,10 @@ struct directory_entry {
 [[nodiscard]] std::vector<directory_entry> list_directory(const std::filesystem::path& path);
 [[nodiscard]] std::vector<directory_entry> list_directory(const std::filesystem::path& path, std::error_code& ec);
 
+// How a directory_walk goes.
 struct walk_options {
   bool follow_symlinks = false;  // symbolic links to directories are entered; each directory is entered once
-  std::uint32_t max_depth = ~std::uint32_t{0};
+  std::uint32_t max_depth = ~std::uint32_t{0};  // of the entries that are returned; 0: those directly in the root
   std::size_t batch = 256;  // entries read at a time, at least 1
 };
 
@@ -70,7 +73,7 @@ class directory_walk {
   // point; a cancelled call loses no entry.
   [[nodiscard]] std::optional<directory_entry> next();
   [[nodiscard]] std::optional<directory_entry> next(std::error_code& ec);
-  // The directory that next() has returned last is not entered. Not a cancellation point.
+  // The directory that next() has returned last is not entered. Never waits; not a cancellation point.
   void skip() noexcept;
 
  private:
@@ -100,6 +103,7 @@ std::uintmax_t remove_all(const std::filesystem::path& path, std::error_code& ec
 void rename(const std::filesystem::path& from, const std::filesystem::path& to);
 void rename(const std::filesystem::path& from, const std::filesystem::path& to, std::error_code& ec);
 
+// What copy_file does with a file that has the name of the copy.
 enum class existing : std::uint8_t { keep, replace };
 // Copies a file's content and permissions, and returns how many bytes. The copy appears under its name when it is
 // complete; if that fails, or the fiber is cancelled, there is none. If `to` exists it is replaced, or kept, which is
@@ -115,13 +119,14 @@ std::uint64_t copy_file(const std::filesystem::path& from, const std::filesystem
 class temporary_directory {
  public:
   // Creates it in `parent`, or in std::filesystem::temp_directory_path(), with a name that begins with the prefix. A
-  // cancellation point.
+  // cancellation point. Throws std::filesystem::filesystem_error, std::bad_alloc.
   explicit temporary_directory(const std::filesystem::path& parent = {}, std::string_view prefix = "ramie-");
   // Removes it and waits for that, also in a cancelled fiber. Ignores errors: call remove() to see them.
   ~temporary_directory();
   temporary_directory(temporary_directory&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
   temporary_directory& operator=(temporary_directory&& other) noexcept;
 
+  // Where it is; empty after remove(), release() and a move. Not a cancellation point.
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
   // Removes it now, and throws errors; path() is empty afterwards. A cancellation point; if it throws, the destructor
   // tries again.

@@ -21,6 +21,7 @@ class duplex_core;
 
 namespace ramie::inline v0 {
 
+// How a duplex is made.
 struct duplex_options {
   std::size_t capacity = 64 * 1024;  // bytes under way in each direction, at least 1
   // Not 0: calls transfer fewer bytes than they could, down to one, drawn from this seed. For tests of code that takes
@@ -63,7 +64,7 @@ class duplex_end {
   // cancellation point.
   void close() noexcept;
 
-  // Whether this end has not been closed.
+  // Whether this end has been neither closed nor moved from. Any fiber or thread; not a cancellation point.
   [[nodiscard]] bool is_open() const noexcept;
   // What could be read at once. A snapshot. Any fiber or thread; not a cancellation point.
   [[nodiscard]] std::size_t available() const noexcept;
@@ -77,7 +78,8 @@ class duplex_end {
   unsigned side_;
 };
 
-// Two ends, connected: auto [a, b] = make_duplex(). Throws usage_error for no capacity, std::bad_alloc.
+// Two ends, connected: auto [a, b] = make_duplex(). Any fiber or thread. Not a cancellation point. Throws usage_error
+// for no capacity, std::bad_alloc.
 [[nodiscard]] std::pair<duplex_end, duplex_end> make_duplex(const duplex_options& how);
 [[nodiscard]] inline std::pair<duplex_end, duplex_end> make_duplex(std::size_t capacity = duplex_options{}.capacity) {
   return make_duplex(duplex_options{capacity, 0});

@@ -52,7 +52,8 @@ class pipe_reader {
   // Whether it has a descriptor that has been neither closed nor released. Any fiber or thread. Not a cancellation
   // point.
   [[nodiscard]] bool is_open() const noexcept;
-  // The descriptor, or -1 if not open. For system calls that ramie has no function for; don't close it.
+  // The descriptor, or -1 if not open. For system calls that ramie has no function for; don't close it. Any fiber or
+  // thread. Not a cancellation point.
   [[nodiscard]] int native_handle() const noexcept;
 
  private:
@@ -71,8 +72,9 @@ class pipe_writer {
   // usage_error while somebody uses it. Not a cancellation point.
   [[nodiscard]] int release_native();
 
-  // Waits until there is room and writes some of the bytes. Without a reader: std::errc::broken_pipe. A cancellation
-  // point.
+  // Waits until there is room and writes some of the bytes, at least one unless there are none. Without a reader:
+  // std::errc::broken_pipe. A cancellation point. Throws or reports errors of the system, also if the wait can't be
+  // begun.
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {});
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
   // Writes everything. Returns how much was written, which is less only with an error. A cancellation point; a part may
@@ -95,12 +97,14 @@ class pipe_writer {
   std::shared_ptr<::ramie::io_internal::open_file> it_;
 };
 
+// What make_pipe returns: the two ends of one pipe.
 struct pipe_ends {
   pipe_reader reader;
   pipe_writer writer;
 };
 
-// Makes a pipe that child processes do not inherit. Not a cancellation point. Throws std::system_error, std::bad_alloc.
+// Makes a pipe that child processes do not inherit. Any fiber or thread. Not a cancellation point. Throws
+// std::system_error, std::bad_alloc.
 [[nodiscard]] pipe_ends make_pipe();
 [[nodiscard]] pipe_ends make_pipe(std::error_code& ec);
 

@@ -47,11 +47,13 @@ namespace ramie::inline v0 {
 // How a process ended: by itself, with a code, or by a signal.
 class exit_status {
  public:
+  // As it would be of a process that ended by itself with that code, or by that signal: for tests and comparisons.
   [[nodiscard]] static exit_status exited(int code) noexcept { return exit_status(code, 0); }
   [[nodiscard]] static exit_status killed(int signal) noexcept { return exit_status(0, signal); }
   // No success, no code, no signal: returned beside an error_code that says why.
   [[nodiscard]] static exit_status unknown() noexcept { return exit_status(-1, 0); }
 
+  // Whether it ended by itself with code 0.
   [[nodiscard]] bool success() const noexcept { return code_ == 0 && signal_ == 0; }
   // The exit code, 0 to 255; nothing if a signal ended it.
   [[nodiscard]] std::optional<int> code() const noexcept {
@@ -68,7 +70,7 @@ class exit_status {
   int code_;
   int signal_;
 };
-// "exit code 1", "signal 9", "unknown".
+// "exit code 1", "signal 9", "unknown". Throws std::bad_alloc.
 [[nodiscard]] std::string to_string(exit_status status);
 
 // A child process. Movable. The destructor ends a child that has been neither waited for nor detached: it closes the
@@ -88,12 +90,14 @@ class process {
   // Whether there is a child behind this object, running, ended or detached: not in one that was default constructed or
   // moved from. Any fiber or thread. Not a cancellation point.
   [[nodiscard]] bool valid() const noexcept { return it_ != nullptr; }
-  // Its process id; 0 if not valid(). Another process may get the same id once this one has been waited for.
+  // Its process id; 0 if not valid(). Another process may get the same id once this one has been waited for. Any fiber
+  // or thread. Not a cancellation point.
   [[nodiscard]] int id() const noexcept;
-  // Its pidfd, or -1 if there is none. For system calls that ramie has no function for; don't close it.
+  // Its pidfd, or -1 if there is none. For system calls that ramie has no function for; don't close it. Any fiber or
+  // thread. Not a cancellation point.
   [[nodiscard]] int native_handle() const noexcept;
   // Our ends of the pipes that it was started with; the others are not open. The child finds the end of its input when
-  // that is closed, or moved away and destroyed.
+  // that is closed, or moved away and destroyed. Not cancellation points.
   [[nodiscard]] pipe_writer& standard_input() noexcept;
   [[nodiscard]] pipe_reader& standard_output() noexcept;
   [[nodiscard]] pipe_reader& standard_error() noexcept;
@@ -107,17 +111,17 @@ class process {
   // second form, an error.
   [[nodiscard]] std::optional<exit_status> wait(deadline until);
   [[nodiscard]] std::optional<exit_status> wait(std::error_code& ec, deadline until);
-  // Its status if it has ended, else nothing. Not cancellation points.
+  // Its status if it has ended, else nothing. Never waits; not a cancellation point. Throws std::system_error.
   [[nodiscard]] std::optional<exit_status> try_wait();
   [[nodiscard]] std::optional<exit_status> try_wait(std::error_code& ec) noexcept;
 
   // Sends a signal, which never reaches another process: a child that has been waited for is
-  // std::errc::no_such_process. Not cancellation points.
+  // std::errc::no_such_process. Never waits; not a cancellation point. Throws std::system_error.
   void kill(int signal);
   void kill(int signal, std::error_code& ec) noexcept;
 
   // Sends SIGTERM and waits until then; a child that has not ended is sent SIGKILL and waited for. A cancellation point
-  // before SIGKILL is sent.
+  // before SIGKILL is sent. Throws std::system_error; with an error the second form returns exit_status::unknown().
   exit_status terminate_then_kill(deadline grace);
   exit_status terminate_then_kill(std::error_code& ec, deadline grace);
 
@@ -187,6 +191,7 @@ class stdio {
   // A copy of that descriptor, which must be open when the child is started and is not closed here.
   [[nodiscard]] static stdio descriptor(int number) noexcept { return stdio(kind::descriptor, number); }
 
+  // Which of these it is, and the descriptor's number, or -1.
   enum class kind : std::uint8_t { inherit, null, pipe, descriptor };
   [[nodiscard]] kind how() const noexcept { return kind_; }
   [[nodiscard]] int number() const noexcept { return number_; }
@@ -202,6 +207,7 @@ class stdio {
 // and throw std::bad_alloc.
 class process_builder {
  public:
+  // The output_limit unless one is set.
   static constexpr std::size_t usual_output_limit = std::size_t{64} << 20;
 
   // A program with a "/" in it is a path, relative to the working directory of the child; another name is looked up in
@@ -237,7 +243,7 @@ class process_builder {
 
   // Starts the program; standard descriptors that were not set are inherited. A program that does not exist is
   // std::errc::no_such_file_or_directory, here. A cancellation point; a cancelled call ends a child that it has
-  // started.
+  // started. Throws std::system_error, std::bad_alloc.
   [[nodiscard]] process spawn() const;
   [[nodiscard]] process spawn(std::error_code& ec) const;
 
@@ -245,7 +251,8 @@ class process_builder {
   // input, output and error output are read. Returns when the child has ended and every process that inherited its
   // output has closed it. The child is killed when the deadline has passed, when the caller is cancelled, and when it
   // writes more than the limit, which is stream_errc::limit_exceeded (stream.hpp). With an error the second form
-  // returns what came before it, and exit_status::unknown(). A cancellation point.
+  // returns what came before it, and exit_status::unknown(). A cancellation point. Throws std::system_error,
+  // std::bad_alloc.
   [[nodiscard]] process_output output(deadline until = {}) const;
   [[nodiscard]] process_output output(std::error_code& ec, deadline until = {}) const;
   // The same with input for the child, which need not read all of it. Throws usage_error if standard_input was set to
@@ -254,7 +261,8 @@ class process_builder {
   [[nodiscard]] process_output output(std::string_view input, std::error_code& ec, deadline until = {}) const;
 
   // Starts the program and waits for its end; standard descriptors that were not set are inherited. A cancellation
-  // point, as output().
+  // point; the child is killed when the deadline has passed or the caller is cancelled, as by output(). Throws what
+  // spawn() and process::wait() throw.
   exit_status status(deadline until = {}) const;
   exit_status status(std::error_code& ec, deadline until = {}) const;
 

@@ -24,6 +24,7 @@ enum class resolve_errc : int {
   failed = -4,     // a failure that will not pass by itself
   no_service = -8  // there is no such service
 };
+// The category of these errors, and how a resolve_errc becomes an error_code.
 [[nodiscard]] const std::error_category& resolve_category() noexcept;
 [[nodiscard]] std::error_code make_error_code(resolve_errc e) noexcept;
 

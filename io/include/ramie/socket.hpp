@@ -48,7 +48,7 @@ class socket_base {
   // point.
   [[nodiscard]] bool is_open() const noexcept;
   // The descriptor, or -1 if not open. For system calls that ramie has no function for. Don't close it, and don't
-  // change its O_NONBLOCK, which the runtime sets as it needs it.
+  // change its O_NONBLOCK, which the runtime sets as it needs it. Any fiber or thread. Not a cancellation point.
   [[nodiscard]] int native_handle() const noexcept;
   // Closes. Operations under way, of any fiber or thread, end with EBADF. Any fiber or thread. Never waits; not a
   // cancellation point. Idempotent.
@@ -110,7 +110,8 @@ class stream_socket : public socket_base {
   [[nodiscard]] std::size_t read_some(mutable_buffers into, deadline until = {});
   [[nodiscard]] std::size_t read_some(mutable_buffers into, std::error_code& ec, deadline until = {});
 
-  // Waits until there is room and returns how many bytes were written: at least one, unless `from` is empty.
+  // Waits until there is room and returns how many bytes were written: at least one, unless `from` is empty. The
+  // second two from several pieces of memory, the first 64 that are not empty.
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, deadline until = {});
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec, deadline until = {});
   [[nodiscard]] std::size_t write_some(const_buffers from, deadline until = {});
@@ -248,6 +249,7 @@ namespace ramie::inline v0 {
 template <class Stream>
 class read_half : public ::ramie::io_internal::connection_half {
  public:
+  // Not open.
   read_half() noexcept = default;
   using stream_socket::read_exactly;
   using stream_socket::read_some;
@@ -261,6 +263,7 @@ class read_half : public ::ramie::io_internal::connection_half {
 template <class Stream>
 class write_half : public ::ramie::io_internal::connection_half {
  public:
+  // Not open.
   write_half() noexcept = default;
   write_half(write_half&&) noexcept = default;
   write_half& operator=(write_half&& other) noexcept {
@@ -289,6 +292,7 @@ class write_half : public ::ramie::io_internal::connection_half {
   }
 };
 
+// What split() returns.
 template <class Stream>
 struct stream_halves {
   read_half<Stream> reader;

@@ -29,6 +29,7 @@ enum class stream_errc {
   limit_exceeded = 2,  // there is more than the caller wants to take; equals std::errc::message_size
 };
 
+// The category of these errors, and how a stream_errc becomes an error_code.
 [[nodiscard]] const std::error_category& stream_category() noexcept;
 [[nodiscard]] inline std::error_code make_error_code(stream_errc e) noexcept {
   return {static_cast<int>(e), stream_category()};
@@ -81,6 +82,7 @@ class any_reader {
           return static_cast<std::remove_reference_t<R>*>(object)->read_some(into, ec, until);
         }) {}
 
+  // The reader's own. Cancellation points. The second throws std::system_error.
   [[nodiscard]] std::size_t read_some(std::span<std::byte> into, std::error_code& ec, deadline until = {}) const {
     return read_(object_, into, ec, until);
   }
@@ -102,6 +104,7 @@ class any_writer {
           return static_cast<std::remove_reference_t<W>*>(object)->write_some(from, ec, until);
         }) {}
 
+  // The writer's own. Cancellation points. The second throws std::system_error.
   [[nodiscard]] std::size_t write_some(std::span<const std::byte> from, std::error_code& ec,
                                        deadline until = {}) const {
     return write_(object_, from, ec, until);
@@ -118,6 +121,7 @@ class transfer_error : public std::system_error {
  public:
   transfer_error(std::error_code ec, const char* what, std::uint64_t transferred)
       : std::system_error(ec, what), transferred_(transferred) {}
+  // Bytes that were transferred before it failed.
   [[nodiscard]] std::uint64_t transferred() const noexcept { return transferred_; }
 
  private:
@@ -151,9 +155,10 @@ std::size_t read_to_end(any_reader from, std::string& into, std::size_t limit, s
 std::size_t read_to_end(any_reader from, std::vector<std::byte>& into, std::size_t limit, deadline until = {});
 std::size_t read_to_end(any_reader from, std::vector<std::byte>& into, std::size_t limit, std::error_code& ec,
                         deadline until = {});
-// The same into a new one.
+// The same into a new one; what was taken before a failure is lost with it.
 [[nodiscard]] std::string read_to_end(any_reader from, std::size_t limit, deadline until = {});
 
+// How copy() copies.
 struct copy_options {
   std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();  // no more than so many bytes; they are not an error
   std::size_t buffer_size = 16 * 1024;                              // at least 1

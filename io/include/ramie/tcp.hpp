@@ -16,6 +16,7 @@
 namespace ramie::inline v0 {
 
 class tcp_stream;
+// What split() of a stream gives.
 using tcp_reader = read_half<tcp_stream>;
 using tcp_writer = write_half<tcp_stream>;
 
@@ -39,7 +40,7 @@ class tcp_stream : public stream_socket {
   [[nodiscard]] static tcp_stream from_native(int fd) { return tcp_stream(take_over(fd)); }
 
   using halves = stream_halves<tcp_stream>;
-  // Two halves; nothing is left here. Any fiber or thread, while nobody else uses the stream.
+  // Two halves; nothing is left here. Any fiber or thread, while nobody else uses the stream. Not a cancellation point.
   [[nodiscard]] halves split() && noexcept;
 
   // Options: system calls that don't wait, not cancellation points. They throw std::system_error, or set `ec`.

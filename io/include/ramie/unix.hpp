@@ -14,6 +14,7 @@
 namespace ramie::inline v0 {
 
 class unix_stream;
+// What split() of a stream gives.
 using unix_reader = read_half<unix_stream>;
 using unix_writer = write_half<unix_stream>;
 
@@ -48,10 +49,12 @@ class unix_stream : public stream_socket {
   [[nodiscard]] static unix_stream from_native(int fd) { return unix_stream(take_over(fd)); }
 
   using halves = stream_halves<unix_stream>;
-  // Two halves; nothing is left here. Any fiber or thread, while nobody else uses the stream.
+  // Two halves; nothing is left here. Any fiber or thread, while nobody else uses the stream. Not a cancellation point.
   [[nodiscard]] halves split() && noexcept;
 
-  // Does not wait, and is not a cancellation point. Throws std::system_error.
+  // Which process, of which user and group, is at the other end (SO_PEERCRED): as the system noted it when the
+  // connection was made, so that the peer can't pretend. Any fiber or thread. Does not wait, and is not a cancellation
+  // point. Throws std::system_error.
   [[nodiscard]] unix_credentials peer_credentials() const;
   [[nodiscard]] unix_credentials peer_credentials(std::error_code& ec) const;
 
@@ -116,10 +119,12 @@ class unix_datagram : public datagram_socket {
   [[nodiscard]] static unix_datagram bind(const address& where, std::error_code& ec) {
     return unix_datagram(bind_to(kind, where, "ramie: unix_datagram::bind", &ec));
   }
-  // Without a name: to send only. Throws std::system_error, std::bad_alloc.
+  // Without a name: to send only. Does not wait, and is not a cancellation point. Throws std::system_error,
+  // std::bad_alloc.
   [[nodiscard]] static unix_datagram unbound();
   [[nodiscard]] static unix_datagram unbound(std::error_code& ec);
-  // Two that are connected to each other. Throws std::system_error, std::bad_alloc.
+  // Two that are connected to each other. Does not wait, and is not a cancellation point. Throws std::system_error,
+  // std::bad_alloc.
   [[nodiscard]] static std::pair<unix_datagram, unix_datagram> pair();
   [[nodiscard]] static std::pair<unix_datagram, unix_datagram> pair(std::error_code& ec);
 

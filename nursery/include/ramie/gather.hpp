@@ -32,12 +32,14 @@ namespace ramie::inline v0 {
 template <class T>
 class outcome {
  public:
+  // Made by try_join_all; made by hand they throw what moving T throws.
   explicit outcome(T value) : what_(std::in_place_index<0>, std::move(value)) {}
   explicit outcome(std::exception_ptr failure) : what_(std::in_place_index<1>, std::move(failure)) {}
 
+  // Whether there is a value. No function of an outcome waits.
   [[nodiscard]] bool has_value() const noexcept { return what_.index() == 0; }
   explicit operator bool() const noexcept { return has_value(); }
-  // The value, or rethrows.
+  // The value, or rethrows the exception.
   [[nodiscard]] T& value() & {
     if (!has_value()) std::rethrow_exception(std::get<1>(what_));
     return std::get<0>(what_);
@@ -47,7 +49,7 @@ class outcome {
     return std::get<0>(what_);
   }
   [[nodiscard]] T&& value() && { return std::move(value()); }
-  // Null if there is a value.
+  // The exception; null if there is a value.
   [[nodiscard]] std::exception_ptr failure() const noexcept { return has_value() ? nullptr : std::get<1>(what_); }
 
  private:
@@ -241,7 +243,7 @@ struct race : nursery_internal::calls_with_site<race> {
 // std::reference_wrapper for a reference; of a range of functions, a vector.
 inline constexpr function_objects::gather<nursery_internal::result_of_each> join_all{};
 
-// Like join_all, but the outcomes of f(), g() …: values or exceptions.
+// Like join_all, but of outcomes: each a value, or the exception that was thrown instead.
 inline constexpr function_objects::gather<nursery_internal::outcome_of_each> try_join_all{};
 
 // The winner's result: one type if all functions return the same, else a std::variant of the types. Throws usage_error

@@ -84,7 +84,7 @@ namespace ramie::inline v0 {
 // The owner and the nursery's live descendants may spawn, cancel and make; the owner alone joins and destroys.
 class nursery : private nursery_internal::spawns_with_site<nursery, spawn_options> {
  public:
-  // Throws usage_error outside a fiber, std::bad_alloc.
+  // Opens it. Fibers only. Not a cancellation point. Throws usage_error outside a fiber, std::bad_alloc.
   explicit nursery(source_location site = source_location::current());
 
   // Without a join() before: cancels the children and waits for them. The failure that has cut the owner short goes
@@ -109,12 +109,12 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
     return start_at(how, std::forward<F>(f), std::forward<Args>(args)...);
   }
 
-  // Waits until every child, and every child's child, has ended; runs those that have not started yet itself.
-  // Then rethrows the first failure, if there was one (failures() has them all). The nursery is closed from here
-  // on. A cancellation point: a cancellation from outside is passed on to the children, and thrown when they
-  // have ended; one of this nursery itself is not thrown. Inside a scope opened after the nursery (with_timeout,
-  // say), that scope's cancellation ends the wait, and the nursery stays open. Owner only: throws usage_error
-  // elsewhere.
+  // Waits until every child, and every child's child, has ended; runs those that have not started yet itself. Then
+  // rethrows the first failure, if there was one (failures() has them all). The nursery is closed from here on. A
+  // cancellation point: a cancellation from outside is passed on to the children, and thrown when they have ended; one
+  // of this nursery itself is not thrown. Inside a scope opened after the nursery (with_timeout, say), that scope's
+  // cancellation ends the wait, and the nursery stays open. Owner only: throws usage_error elsewhere; what the child
+  // threw; `cancelled`.
   void join();
 
   // Cancels every descendant, and the owner's body. Returns whether this call was the first. Any fiber of the

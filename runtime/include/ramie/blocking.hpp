@@ -96,6 +96,7 @@ auto blocking(F&& f) -> ::ramie::runtime_internal::call_gives_t<F&> {
   return result.give();
 }
 
+// Says that a blocking call may be left behind: blocking(detach_on_cancel, f).
 struct detach_on_cancel_t {
   explicit detach_on_cancel_t() = default;
 };
@@ -104,7 +105,7 @@ inline constexpr detach_on_cancel_t detach_on_cancel{};
 // The same for a call that the caller may abandon: f is moved or copied to the heap first, and if the fiber is
 // cancelled while f runs, blocking() throws `cancelled` at once. f then finishes by itself and is destroyed on its
 // thread; what it returns is dropped, what it throws is reported. It must not use anything that ends with the fiber.
-// The runtime's destructor waits for it.
+// The runtime's destructor waits for it. Throws what blocking(f) throws, and what moving or copying f throws.
 template <class F>
 auto blocking(detach_on_cancel_t, F&& f) -> ::ramie::runtime_internal::call_keeps_t<std::decay_t<F>&> {
   using result = ::ramie::runtime_internal::call_keeps_t<std::decay_t<F>&>;

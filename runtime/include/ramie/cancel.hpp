@@ -22,8 +22,16 @@ class fiber;
 
 namespace ramie::inline v0 {
 
-enum class cancel_kind : std::uint8_t { requested, deadline, sibling_failure, shutdown, deadlock };
+// What kind of reason a cancellation has.
+enum class cancel_kind : std::uint8_t {
+  requested,        // nursery::cancel, task::cancel, a stop token; or a nursery that ended without a join
+  deadline,         // its time had come: with_timeout, with_deadline, nursery::cancel_at
+  sibling_failure,  // another child of the nursery failed
+  shutdown,         // the runtime or the nursery is shut down
+  deadlock,         // nothing could ever end the wait: testing::explore
+};
 
+// In words, for messages: "requested", "sibling failure" ….
 [[nodiscard]] const char* to_string(cancel_kind kind) noexcept;
 
 // Who cancelled. Unknown: a clock, the runtime itself, or there was no memory to say it.
@@ -48,8 +56,11 @@ struct cancel_reason {
 // itself.
 class cancelled {
  public:
+  // What path() shows.
   using scope_path = std::vector<source_location>;
 
+  // Why it was cancelled and by whom, and the kind alone. Valid while this object, or a copy of it, lives. No function
+  // of a `cancelled` waits or is a cancellation point.
   [[nodiscard]] const cancel_reason& reason() const noexcept { return *reason_; }
   [[nodiscard]] cancel_kind kind() const noexcept { return reason_->kind; }
 
@@ -71,7 +82,7 @@ class cancelled {
     return path_ != nullptr ? std::span<const source_location>(*path_) : std::span<const source_location>();
   }
 
-  // All of it, for people. Counts as asking for the cause.
+  // All of it, for people. Counts as asking for the cause. Throws std::bad_alloc.
   [[nodiscard]] std::string describe() const;
 
  private:

@@ -20,7 +20,7 @@ namespace ramie::inline v0 {
 // its deadlines from it; the clock must outlive the runtime.
 class manual_clock {
  public:
-  // Throws std::bad_alloc.
+  // Stands at steady_clock's time 0. Throws std::bad_alloc.
   manual_clock();
   ~manual_clock();
   manual_clock(const manual_clock&) = delete;

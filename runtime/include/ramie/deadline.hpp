@@ -18,6 +18,7 @@
 
 namespace ramie::inline v0 {
 
+// A value; copies are the same moment. No function of it waits or is a cancellation point. Any fiber or thread.
 class deadline {
  public:
   // Never.
@@ -36,15 +37,18 @@ class deadline {
   deadline(std::chrono::duration<Rep, Period> from_now) noexcept  // NOLINT: implicit
       : when_(::ramie::runtime_internal::time_after(from_now)) {}
 
+  // The moment; time_point::max() if it never comes.
   [[nodiscard]] constexpr std::chrono::steady_clock::time_point when() const noexcept { return when_; }
+  // Whether it never comes: a wait with it has no limit.
   [[nodiscard]] constexpr bool is_never() const noexcept {
     return when_ == std::chrono::steady_clock::time_point::max();
   }
-  // By the caller's clock. Not cancellation points. Any thread.
+  // Whether it has come, by the caller's clock.
   [[nodiscard]] bool expired() const noexcept { return remaining() == std::chrono::steady_clock::duration::zero(); }
-  // Zero if it has expired; duration::max() if it never does.
+  // How long it is until then, by the caller's clock. Zero if it has expired; duration::max() if it never does.
   [[nodiscard]] std::chrono::steady_clock::duration remaining() const noexcept;
 
+  // The earlier one is less.
   [[nodiscard]] friend constexpr auto operator<=>(const deadline&, const deadline&) noexcept = default;
 
  private:

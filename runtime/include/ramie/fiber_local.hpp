@@ -27,6 +27,7 @@ void add_local(local_node* node);
 
 namespace ramie::inline v0 {
 
+// Whether a spawned fiber starts with a copy of its spawner's value.
 enum class inherit : bool { no, yes };
 
 // A value that each fiber, and each plain thread, has for itself: made on first use, destroyed when the fiber
@@ -36,11 +37,13 @@ enum class inherit : bool { no, yes };
 template <class T, inherit ByChildren = inherit::no>
 class fiber_local {
  public:
+  // No value is made yet.
   fiber_local() noexcept : key_(::ramie::runtime_internal::next_local_key()) {}
   fiber_local(const fiber_local&) = delete;
   fiber_local& operator=(const fiber_local&) = delete;
 
-  // The caller's own, value-initialised on first use. Not a cancellation point. Throws what that throws.
+  // The caller's own, value-initialised on first use. Any fiber or plain thread. Not a cancellation point. Throws
+  // std::bad_alloc and what making T throws. * and -> are the same.
   [[nodiscard]] T& get() {
     if (T* const there = find()) return *there;
     return add(T());

@@ -13,7 +13,7 @@ namespace ramie::inline v0 {
 
 class manual_clock;
 
-// The default number of workers: one per processor this process may run on.
+// The default number of workers: one per processor this process may run on. Any thread. Not a cancellation point.
 [[nodiscard]] unsigned default_workers() noexcept;
 
 // A way of running that makes scheduling hostile on purpose, for tests. Every choice is drawn from the seed; with more
@@ -36,6 +36,7 @@ enum class io_choice : std::uint8_t {
   poll,
 };
 
+// Checked by the runtime's constructor, which copies them.
 struct options {
   // Worker threads, 1 to 512. While workers are stalled in blocking calls the runtime may run up to twice
   // as many. They start when they are first needed.

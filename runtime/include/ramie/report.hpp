@@ -13,6 +13,7 @@
 
 namespace ramie::inline v0 {
 
+// What a report is about.
 enum class report_kind : std::uint8_t {
   lost_failure,            // a fiber failed and no caller could receive the exception
   swallowed_cancellation,  // a fiber caught `cancelled`, did not end its scope, and got it again
@@ -21,6 +22,7 @@ enum class report_kind : std::uint8_t {
   lost_output,             // a buffered_writer was destroyed with bytes that were not flushed
 };
 
+// What the handler gets; valid during its call.
 struct report {
   report_kind kind;
   std::string who;             // the fiber: number, name, spawn site; lost_output: where the writer was made
@@ -32,7 +34,7 @@ struct report {
 using report_handler = void (*)(const report&) noexcept;
 
 // Replaces the handler of this process and returns the former one. Null: the default, a line on standard
-// error. Any thread, at any time.
+// error. Any thread or fiber, at any time. Not a cancellation point.
 report_handler set_report_handler(report_handler handler) noexcept;
 
 }  // namespace ramie::inline v0

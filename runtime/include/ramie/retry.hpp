@@ -25,6 +25,7 @@ class jitter {
   // The pause, plus or minus up to that part of it, 0 to 1.
   [[nodiscard]] static constexpr jitter ratio(double part) noexcept { return jitter(kind::ratio, part); }
 
+  // Which of these it is, and of what part.
   enum class kind : std::uint8_t { none, full, ratio };
   [[nodiscard]] constexpr kind how() const noexcept { return kind_; }
   [[nodiscard]] constexpr double part() const noexcept { return part_; }
@@ -35,6 +36,7 @@ class jitter {
   double part_;
 };
 
+// How often and after which pauses retry() tries.
 struct retry_policy {
   unsigned attempts = 5;  // in all, at least 1
   // Before the second attempt; before each further one `factor` (at least 1) times as long, up to the longest.
@@ -104,6 +106,7 @@ auto retry(const retry_policy& policy, F&& f, Unsatisfied&& unsatisfied) -> std:
   }
 }
 
+// The same; every result is satisfactory.
 template <class F>
 auto retry(const retry_policy& policy, F&& f) -> std::invoke_result_t<F&> {
   return retry(policy, f, [](const auto&) { return false; });

@@ -23,6 +23,7 @@ struct runtime_access;
 
 namespace ramie::inline v0 {
 
+// The workers, and all that belongs to them. Fibers of several runtimes may use the same channels, locks and sockets.
 class runtime {
  public:
   // Starts no thread yet. Throws usage_error for options that can't work, std::bad_alloc, and what the allocator of
@@ -79,7 +80,8 @@ class runtime {
   std::unique_ptr<roots> roots_;
 };
 
-// A runtime for the length of one call. See runtime::run.
+// A runtime for the length of one call, with those options or the default ones. Plain threads only: usage_error inside
+// a fiber. Throws what the constructor and runtime::run throw.
 template <class F>
 auto run(const options& wanted, F&& f, source_location site = source_location::current())
     -> ::ramie::runtime_internal::call_keeps_t<F&> {

@@ -162,6 +162,7 @@ class stack_source {
     return {std::make_unique<::ramie::runtime_internal::supplier_of_any_size<F>>(std::move(make)), true};
   }
 
+  // Whether it has an allocator; else the runtime's own stacks are used. Not a cancellation point.
   [[nodiscard]] explicit operator bool() const noexcept { return stock_ != nullptr; }
 
  private:

@@ -52,15 +52,16 @@ namespace ramie::inline v0 {
 
 // Of one worker, or of all together: the counts above.
 struct worker_stats : runtime_internal::worker_counts<std::uint64_t> {
+  // Adds them up, each count.
   worker_stats& operator+=(const worker_stats& other) noexcept;
 };
 
 // Why the monitor of the elastic pool did or did not add a worker; one entry per sample.
 struct pressure_stats {
   std::int64_t current = 0;  // runnable fibers queued, approximately
-  std::uint64_t positive_samples = 0;
-  std::uint64_t negative_samples = 0;
-  std::uint64_t longest_negative_streak = 0;
+  std::uint64_t positive_samples = 0;       // samples at which it was above 0
+  std::uint64_t negative_samples = 0;       // below 0, which an approximate count may be for a moment
+  std::uint64_t longest_negative_streak = 0;  // so many samples in a row
   std::uint64_t gate_passes = 0;            // samples at which growing was right
   std::uint64_t promoted_workers = 0;       // workers started because others were stalled
   std::uint64_t retired_workers = 0;        // workers that drained and ended
@@ -83,11 +84,12 @@ struct blocking_stats {
   std::uint64_t jobs = 0;  // calls that were begun
 };
 
+// What runtime::stats() returns.
 struct runtime_stats {
   worker_stats total;
   std::vector<worker_stats> workers;  // by worker slot, retired ones included
-  unsigned configured_workers = 0;
-  unsigned live_workers = 0;
+  unsigned configured_workers = 0;  // options.workers
+  unsigned live_workers = 0;        // threads that run now
   unsigned retreated_workers = 0;  // of those: leave the work to the others now, for want of a processor
   std::uint64_t enqueued_outside = 0;  // fibers made runnable by plain threads
   std::uint64_t injection_over_mark = 0;  // times the injection queue grew beyond what it should hold

@@ -30,6 +30,7 @@ namespace ramie::inline v0::testing {
 // waits for a plain thread, or for anything else outside the runtime, counts as blocked.
 class virtual_clock final : public manual_clock {
  public:
+  // Throws std::bad_alloc.
   virtual_clock() : manual_clock(true) {}
 };
 
@@ -55,11 +56,13 @@ enum class on_deadlock : std::uint8_t {
   unwinds,  // that is all: programs that are meant to be left waiting
 };
 
+// What explore() does when a schedule fails.
 enum class on_failure : std::uint8_t {
   throws,   // explore_failure
   returns,  // the report says so
 };
 
+// How explore() searches.
 struct explore_options {
   unsigned schedules = 1000;        // at least 1
   std::uint64_t seed = 1;           // of the first schedule; the others' follow by one
@@ -71,6 +74,7 @@ struct explore_options {
   on_failure failure = on_failure::throws;
 };
 
+// What explore() found.
 struct explore_report {
   unsigned schedules = 0;  // run, the failed one included
   bool failed = false;
@@ -86,6 +90,7 @@ class explore_failure : public std::runtime_error {
  public:
   explore_failure(const std::string& text, explore_report found)
       : std::runtime_error(text), report_(std::make_shared<const explore_report>(std::move(found))) {}
+  // What was found, with the seed and the trace. Valid while this object, or a copy of it, lives.
   [[nodiscard]] const explore_report& report() const noexcept { return *report_; }
 
  private:

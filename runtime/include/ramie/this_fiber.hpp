@@ -27,7 +27,7 @@ namespace this_fiber {
 // std::bad_alloc.
 [[nodiscard]] std::string name();
 
-// Shown in messages and reports. Not a cancellation point. Throws std::bad_alloc.
+// Names the calling fiber or plain thread, for messages and reports. Not a cancellation point. Throws std::bad_alloc.
 void set_name(std::string_view name);
 
 }  // namespace this_fiber

@@ -25,7 +25,7 @@ namespace ramie::inline v0 {
 // For fibers and plain threads.
 void sleep_until(deadline until);
 
-// The same for a duration from now; zero and less is a time that has passed.
+// The same for a duration from now; zero and less is a time that has passed. A cancellation point.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> time) {
   if (time > std::chrono::duration<Rep, Period>::zero()) {

@@ -5,6 +5,7 @@
 
 namespace ramie::inline v0 {
 
+// The version of these headers; to be compared by numbers, or shown.
 inline constexpr int version_major = 0;
 inline constexpr int version_minor = 1;
 inline constexpr int version_patch = 0;

@@ -54,7 +54,7 @@ namespace ramie::inline v0 {
 // plain threads may use one. It may be destroyed once every wait has returned.
 class barrier : ::ramie::sync_internal::sync_object<::ramie::sync_internal::barrier_core> {
  public:
-  // At least one party: anything else is a usage_error.
+  // For that many parties, at least one: anything else is a usage_error.
   template <std::integral Count>  // a template, so that a model build may do without `constexpr`
   explicit constexpr barrier(Count parties)
       : sync_object(std::in_place, ::ramie::sync_internal::checked_parties(parties),

@@ -46,7 +46,8 @@ class condition_variable : ::ramie::sync_internal::sync_object<::ramie::sync_int
  public:
   condition_variable() noexcept = default;
 
-  // Any fiber or thread, with or without the mutex. Never waits; not a cancellation point. Who waits first goes first.
+  // Wakes the longest waiter, or all of them. Any fiber or thread, with or without the mutex. Never waits; not a
+  // cancellation point.
   void notify_one() noexcept {
     if (core_.is_waited_for()) ::ramie::sync_internal::condition_notify(core_, false);
   }
@@ -54,9 +55,9 @@ class condition_variable : ::ramie::sync_internal::sync_object<::ramie::sync_int
     if (core_.is_waited_for()) ::ramie::sync_internal::condition_notify(core_, true);
   }
 
-  // The holder of the mutex. A cancellation point on every call: throws `cancelled`, with the mutex locked. Locking it
-  // again is none. Throws std::bad_alloc on a thread's first wait, and what the predicate throws, also with the mutex
-  // locked.
+  // Waits for a notification; with a predicate, until it holds. The holder of the mutex. A cancellation point on every
+  // call: throws `cancelled`, with the mutex locked. Locking it again is none. Throws std::bad_alloc on a thread's
+  // first wait, and what the predicate throws, also with the mutex locked.
   void wait(std::unique_lock<mutex>& lock) { (void)wait_until(lock, {}); }
   template <class Predicate>
   void wait(std::unique_lock<mutex>& lock, Predicate holds) {

@@ -47,8 +47,8 @@ class latch : ::ramie::sync_internal::sync_object<::ramie::sync_internal::latch_
                                                           "latch::latch", "Expect 0 or more.")
                         << 1) {}
 
-  // Any fiber or thread. Never waits; not a cancellation point. A negative count, or one that would lead below zero, is
-  // a usage_error, and nothing has happened.
+  // Takes that many off the count. Any fiber or thread. Never waits; not a cancellation point. A negative count, or one
+  // that would lead below zero, is a usage_error, and nothing has happened.
   void count_down(std::int64_t by = 1) { ::ramie::sync_internal::latch_count_down(core_, by); }
   // Whether the count is zero. Any fiber or thread; not a cancellation point.
   [[nodiscard]] bool try_wait() const noexcept { return core_.word.load(std::memory_order_acquire) >> 1 == 0; }
@@ -62,7 +62,8 @@ class latch : ::ramie::sync_internal::sync_object<::ramie::sync_internal::latch_
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> limit) {
     return wait_until(limit);
   }
-  // Both. If it is cancelled, it has counted down.
+  // count_down, then wait. Any fiber or thread. A cancellation point: throws `cancelled`, and has counted down then.
+  // Throws what they throw.
   void arrive_and_wait(std::int64_t by = 1) {
     count_down(by);
     wait();

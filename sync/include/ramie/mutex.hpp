@@ -54,8 +54,8 @@ class mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal::mutex_
  public:
   mutex() noexcept = default;
 
-  // Any fiber or thread. A cancellation point on every call: throws `cancelled`, and then the lock is not held; so a
-  // destructor that locks needs a shield. Throws std::bad_alloc on a thread's first wait.
+  // Waits for the lock. Any fiber or thread. A cancellation point on every call: throws `cancelled`, and then the lock
+  // is not held; so a destructor that locks needs a shield. Throws std::bad_alloc on a thread's first wait.
   void lock() { ::ramie::sync_internal::mutex_lock(core_); }
   // The same, no longer than that. False: the time has come, and the lock is not held. It asks at least once. A
   // cancellation point. Also throws std::bad_alloc or std::system_error if the deadline can't be kept.
@@ -66,9 +66,9 @@ class mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal::mutex_
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> limit) {
     return try_lock_until(limit);
   }
-  // Never waits; not a cancellation point. Any fiber or thread.
+  // Takes the lock if nobody holds it. Never waits; not a cancellation point. Any fiber or thread.
   [[nodiscard]] bool try_lock() noexcept { return ::ramie::sync_internal::mutex_try_lock(core_); }
-  // The holder. Never waits; not a cancellation point.
+  // Releases it. The holder. Never waits; not a cancellation point.
   void unlock() noexcept { ::ramie::sync_internal::mutex_unlock(core_); }
 
  private:

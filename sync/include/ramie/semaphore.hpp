@@ -51,7 +51,7 @@ namespace ramie::inline v0 {
 // more than max() is a usage_error everywhere, and nothing has happened.
 class semaphore : ::ramie::sync_internal::sync_object<::ramie::sync_internal::semaphore_core> {
  public:
-  // At most so many.
+  // The most permits there can be.
   static constexpr std::int64_t max() noexcept { return ::ramie::sync_internal::max_count; }
 
   // With so many to begin with. Throws usage_error if they are negative or more than max().
@@ -73,11 +73,13 @@ class semaphore : ::ramie::sync_internal::sync_object<::ramie::sync_internal::se
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> limit, std::int64_t count = 1) {
     return try_acquire_until(limit, count);
   }
-  // Never waits; not a cancellation point. Any fiber or thread. False also while others wait.
+  // Takes that many if they are there. Never waits; not a cancellation point. Any fiber or thread. False also while
+  // others wait.
   [[nodiscard]] bool try_acquire(std::int64_t count = 1) {
     return ::ramie::sync_internal::semaphore_try_acquire(core_, count);
   }
-  // Any fiber or thread. Never waits; not a cancellation point. More than max() in all is a usage_error.
+  // Puts that many there, for those who wait first. Any fiber or thread. Never waits; not a cancellation point. More
+  // than max() in all is a usage_error.
   void release(std::int64_t count = 1) { ::ramie::sync_internal::semaphore_release(core_, count); }
 
   // How many could be taken now. A snapshot. Any fiber or thread; not a cancellation point.
@@ -99,6 +101,7 @@ template <class F>
   return ::ramie::runtime_internal::taking_case<std::decay_t<F>>(
       ::ramie::sync_internal::semaphore_source(s.core_, permits), std::forward<F>(f));
 }
+// The same of one permit.
 template <std::invocable<> F>
 [[nodiscard]] auto on_acquire(semaphore& s, F&& f) {
   return on_acquire(s, 1, std::forward<F>(f));

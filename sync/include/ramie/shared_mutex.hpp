@@ -56,8 +56,8 @@ class shared_mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal:
  public:
   shared_mutex() noexcept = default;
 
-  // Alone. Any fiber or thread. A cancellation point on every call: throws `cancelled`, and then the lock is not held.
-  // Throws std::bad_alloc on a thread's first wait.
+  // Waits for the lock, alone. Any fiber or thread. A cancellation point on every call: throws `cancelled`, and then
+  // the lock is not held. Throws std::bad_alloc on a thread's first wait.
   void lock() { (void)try_lock_until({}); }
   // Like lock, but waits no longer than `until`. False: too late, and the lock is not held. A cancellation point. Also
   // throws std::bad_alloc or std::system_error if the deadline can't be kept.
@@ -68,12 +68,14 @@ class shared_mutex : ::ramie::sync_internal::sync_object<::ramie::sync_internal:
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> limit) {
     return try_lock_until(limit);
   }
-  // Never waits; not a cancellation point. Any fiber or thread. False also while somebody waits.
+  // Takes it if nobody has it. Never waits; not a cancellation point. Any fiber or thread. False also while somebody
+  // waits.
   [[nodiscard]] bool try_lock() noexcept { return ::ramie::sync_internal::shared_mutex_try_lock(core_, kind::alone); }
-  // Whoever has it alone. Never waits; not a cancellation point.
+  // Releases it. Whoever has it alone. Never waits; not a cancellation point.
   void unlock() noexcept { ::ramie::sync_internal::shared_mutex_unlock(core_); }
 
-  // Like the five functions above, but shared: others may share the lock at the same time.
+  // Like the five functions above, but shared: others may share the lock at the same time. Cancellation points where
+  // those are.
   void lock_shared() { (void)try_lock_shared_until({}); }
   [[nodiscard]] bool try_lock_shared_until(deadline until) {
     return ::ramie::sync_internal::shared_mutex_lock(core_, kind::shared, until.when());
