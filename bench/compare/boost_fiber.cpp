@@ -336,7 +336,7 @@ result idle(unsigned, const sizes& s) {
 }
 
 result sleepers(unsigned workers, const sizes& s) {
-  const long count = s["fibers"], sleeps = s["sleeps"];
+  const long count = s["fibers"], sleeps = s["sleeps"], in_a_row = s["in_a_row"];
   return on<shape::pipes>(workers, [=](auto stacks) -> result {
     std::vector<fibers::fiber> all;
     all.reserve(static_cast<std::size_t>(count));
@@ -344,7 +344,7 @@ result sleepers(unsigned workers, const sizes& s) {
     for (long i = 0; i < count; ++i) {
       all.emplace_back(std::allocator_arg, stacks,
                        [&log, i] { log.live(i, [](auto time) { boost::this_fiber::sleep_for(time); }); });
-      if (i % 1'000 == 999) boost::this_fiber::yield();
+      if (i % in_a_row == in_a_row - 1) boost::this_fiber::yield();
     }
     for (auto& f : all) f.join();
     return log.found();

@@ -49,7 +49,7 @@ func live(fiber int, late []int64) {
 }
 
 func sleepers(workers int, s sizes) result {
-	fibers, sleeps := s.get("fibers"), s.get("sleeps")
+	fibers, sleeps, inARow := s.get("fibers"), s.get("sleeps"), s.get("in_a_row")
 	late := make([]int64, fibers*sleeps)
 	for i := range late {
 		late[i] = 1 // touched before the start, as in the others
@@ -64,7 +64,7 @@ func sleepers(workers int, s sizes) result {
 			live(i, late[i*sleeps:(i+1)*sleeps])
 			wg.Done()
 		}(i)
-		if i%1000 == 999 {
+		if i%inARow == inARow-1 {
 			runtime.Gosched()
 		}
 	}

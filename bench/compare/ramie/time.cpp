@@ -6,13 +6,13 @@
 namespace compare {
 
 result sleepers(unsigned workers, const sizes& s) {
-  const long fibers = s["fibers"], sleeps = s["sleeps"];
+  const long fibers = s["fibers"], sleeps = s["sleeps"], in_a_row = s["in_a_row"];
   const result r = ramie::run(with_small_stacks(workers), [=] {
     sleep_log log(fibers, sleeps);
     ramie::nursery n;
     for (long i = 0; i < fibers; ++i) {
       n.spawn([&log, i] { log.live(i, [](auto time) { ramie::sleep_for(time); }); });
-      if (i % 1'000 == 999) ramie::yield();
+      if (i % in_a_row == in_a_row - 1) ramie::yield();
     }
     n.join();
     return log.found();

@@ -40,6 +40,8 @@ def arguments(plan):
     parser.add_argument("--seed", type=int, help="of the order in which programs run")
     parser.add_argument("--against", metavar="DIR", 
                         help="another checkout of ramie, in which tools/bench was run: a column for it, and nothing is written")
+    parser.add_argument("--weather", type=int, default=0, metavar="N",
+                        help="beside N busy foreign processes, as on a machine that is not ours alone; nothing is written")
     parser.add_argument("--no-install", action="store_true", help="use what is here")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
     a = parser.parse_args()
@@ -56,6 +58,8 @@ def arguments(plan):
         if not os.access(peers.ramie_of(a.against), os.X_OK):
             parser.error(f"no {peers.ramie_of(a.against)}: run tools/bench in that checkout first, e.g. with --peers ramie --quick yield-2")
         a.peers.append("before")
+    if a.weather < 0:
+        parser.error("--weather takes the number of busy processes, at least 0")
     a.runs = a.runs or (3 if a.quick else 5)
     a.seed = random.randrange(10**6) if a.seed is None else a.seed
     return a
@@ -90,14 +94,15 @@ def main():
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
     neighbours = machine.Neighbours()
-    run.rounds(cells, a.runs, a.seed)
-    others = neighbours.share()
+    with machine.Weather(a.weather):
+        run.rounds(cells, a.runs, a.seed)
+        others = neighbours.share()
     found = report.collect(plan, chosen(plan, a), cells, a)
-    found["machine"] = {**machine.describe(TOP), "others_percent": others}
+    found["machine"] = {**machine.describe(TOP), "others_percent": others, "weather": a.weather}
     found["versions"] = {p: peers.version(TOP, p, a.against) for p in programs if p in peers.ALL}
     print()
     print(report.terminal(found))
-    if a.against:
+    if a.against or a.weather:
         return 0  # an answer for whoever changes ramie, no result that stays
     os.makedirs(RESULTS, exist_ok=True)
     write(os.path.join(RESULTS, "latest.json"), json.dumps(found, indent=1, ensure_ascii=False) + "\n")

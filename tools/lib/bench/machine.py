@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSL-1.0
 """What a run was measured on."""
+import ctypes
 import datetime
 import os
 import platform
 import re
 import resource
+import signal
 import subprocess
 
 
@@ -48,6 +50,22 @@ class Neighbours:
     def share(self):
         every, busy, ours = (b - a for a, b in zip(self.start, self.now()))
         return round(100 * max(0.0, busy - ours) / every) if every > 0 else 0
+
+
+class Weather:
+    """So many busy processes beside the programs, as on a machine that others use as well."""
+
+    def __init__(self, busy):
+        self.wanted, self.processes = busy, []
+
+    def __enter__(self):
+        die_with_us = lambda: ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
+        self.processes = [subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=die_with_us) for _ in range(self.wanted)]
+
+    def __exit__(self, *_):
+        for p in self.processes:
+            p.kill()
+            p.wait()
 
 
 def describe(top):

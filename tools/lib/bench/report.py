@@ -225,6 +225,8 @@ def machine_line(found):
 def neighbours_line(found):
     """A warning, if somebody else kept the machine busy."""
     share = found["machine"]["others_percent"]
+    if found["machine"]["weather"]:
+        return f"Beside {found['machine']['weather']} busy foreign processes (--weather); others than ramie and its peers took {share} % of the machine."
     return f"Others took {share} % of the machine meanwhile: don't trust these figures." if share >= 10 else ""
 
 

@@ -47,7 +47,7 @@ async fn live(fiber: usize, sleeps: usize, late: Arc<Vec<AtomicI64>>) {
 }
 
 pub fn sleepers(workers: usize, s: &Sizes) -> Found {
-    let (fibers, sleeps) = (s.get("fibers"), s.get("sleeps"));
+    let (fibers, sleeps, in_a_row) = (s.get("fibers"), s.get("sleeps"), s.get("in_a_row"));
     let late: Arc<Vec<AtomicI64>> = Arc::new((0..fibers * sleeps).map(|_| AtomicI64::new(1)).collect());
     let ideal = ideal_time(fibers, sleeps);
     on(workers, async move {
@@ -56,7 +56,7 @@ pub fn sleepers(workers: usize, s: &Sizes) -> Found {
         let start = Instant::now();
         for i in 0..fibers {
             all.push(tokio::spawn(live(i, sleeps, late.clone())));
-            if i % 1000 == 999 {
+            if i % in_a_row == in_a_row - 1 {
                 tokio::task::yield_now().await;
             }
         }
