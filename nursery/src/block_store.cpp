@@ -45,6 +45,7 @@ void block_store::forget_all() noexcept {
   const auto preset = [this](unsigned size_class, run* first) {
     blocks_of_size& mine = sizes_[size_class];
     mine = {};
+    free_of(size_class).clear();
     if (first == nullptr) return;
     mine.runs = first;
     mine.bump = first->begin();
@@ -66,7 +67,7 @@ void* block_store::allocate_slow(unsigned size_class, std::uint64_t ended) {
       recycle(&task, task.origin);
     });
   }
-  if (mine.free == nullptr) add_run(size_class);
+  if (free_of(size_class).empty()) add_run(size_class);
   return try_allocate(size_class);
 }
 
@@ -132,7 +133,7 @@ void* block_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::
     for (solo *s = solos_, *next = nullptr; s != nullptr; s = next) {
       next = s->next;
       task_block& task = s->record();
-      if (task.type.load(std::memory_order_acquire) == nullptr || !reusable(task)) continue;
+      if (task.ops.load(std::memory_order_acquire) == nullptr || !reusable(task)) continue;
       destroy_result(task);
       free_solo(task);
     }
@@ -145,7 +146,7 @@ void* block_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::
   platform::put_first(solos_, *s, &solo::next, &solo::previous);
   ++solo_count_;
   grown_ = true;
-  s->record().type.store(nullptr, std::memory_order_relaxed);
+  s->record().ops.store(nullptr, std::memory_order_relaxed);
   return memory + offset;
 }
 

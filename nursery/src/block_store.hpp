@@ -23,7 +23,8 @@ using namespace runtime_internal;
 
 class block_store {
  public:
-  block_store() noexcept { forget_all(); }
+  // `small`: where the free blocks of the smallest size are kept.
+  explicit block_store(record_list& small) noexcept : free_small_(small) { forget_all(); }
   ~block_store() {
     clear(false, 0);
     ::operator delete(spare_, std::align_val_t(alignof(run)));
@@ -39,17 +40,14 @@ class block_store {
   // Room for a task; until one is there, only `type` of the record is set, to null.
   // If some is at hand, else null.
   [[nodiscard]] void* try_allocate(unsigned size_class) noexcept {
+    if (fiber_record* const at = free_of(size_class).take()) return at;  // has no ops
     blocks_of_size& mine = sizes_[size_class];
-    if (free_block* const at = mine.free) {
-      mine.free = at->next();
-      return at;  // has no type
-    }
     if (mine.bump == mine.end) [[unlikely]]
       return nullptr;
     auto* const at = reinterpret_cast<task_block*>(mine.bump);
     if (at == nullptr) __builtin_unreachable();
     mine.bump += bytes_of(size_class);
-    at->type.store(nullptr, std::memory_order_relaxed);
+    at->ops.store(nullptr, std::memory_order_relaxed);
     return at;
   }
   // `ended` fibers of the nursery have ended so far, roughly. Throws std::bad_alloc.
@@ -64,11 +62,7 @@ class block_store {
     auto& task = *static_cast<task_block*>(at);
     if (from.size_class == solo_class) [[unlikely]]
       return free_solo(task);
-    put_back(task, from.size_class);
-  }
-  void put_back(task_block& task, unsigned size_class) noexcept {
-    blocks_of_size& mine = sizes_[size_class];
-    mine.free = free_block::make(task, mine.free);
+    free_of(from.size_class).put(task);
   }
 
   // Calls `look` with every record that holds a task.
@@ -76,7 +70,7 @@ class block_store {
   void for_each(Look look) {
     for (unsigned c = 0; c < class_count; ++c) for_each_of(c, look);
     for (solo* s = solos_; s != nullptr; s = s->next) {
-      if (s->record().type.load(std::memory_order_acquire) != nullptr) look(s->record());
+      if (s->record().ops.load(std::memory_order_acquire) != nullptr) look(s->record());
     }
   }
 
@@ -86,25 +80,15 @@ class block_store {
     restart(ended);
   }
   [[nodiscard]] bool has_grown() const noexcept { return grown_; }
-  // Like clear, but for a store that has not grown and owns no result.
+  // Like clear, but for a store that has not grown and owns no result: every block it has begins anew.
   void restart(std::uint64_t ended) noexcept {
-    restart(0, first_small_, ended);  // the others begin on the heap
-    restart(1, first_medium_, ended);
+    for (unsigned c = 0; c < class_count; ++c) restart(c, ended);
   }
 
  private:
-  // A free block is a record without a task; the chain goes through its frame pointer.
-  class free_block : public task_block {
-   public:
-    static free_block* make(task_block& task, free_block* next) noexcept {
-      task.type.store(nullptr, std::memory_order_relaxed);
-      task.frame.store(reinterpret_cast<fiber*>(next), std::memory_order_relaxed);
-      return static_cast<free_block*>(&task);
-    }
-    [[nodiscard]] free_block* next() const noexcept {
-      return reinterpret_cast<free_block*>(frame.load(std::memory_order_relaxed));
-    }
-  };
+  [[nodiscard]] record_list& free_of(unsigned size_class) noexcept {
+    return size_class == 0 ? free_small_ : sizes_[size_class].free;
+  }
 
   struct alignas(block_alignment) run {
     run* older = nullptr;
@@ -113,7 +97,7 @@ class block_store {
     [[nodiscard]] char* begin() noexcept { return reinterpret_cast<char*>(this + 1); }
   };
   struct blocks_of_size {
-    free_block* free = nullptr;
+    record_list free;  // but for the smallest ones
     char* bump = nullptr;
     char* end = nullptr;
     run* runs = nullptr;  // youngest first; the last one may be part of the store
@@ -135,10 +119,13 @@ class block_store {
     alignas(block_alignment) char storage[Blocks * (smallest_block << Class)];
   };
 
-  void restart(unsigned size_class, run& first, std::uint64_t ended) noexcept {
-    sizes_[size_class].free = nullptr;
-    sizes_[size_class].bump = first.begin();
-    sizes_[size_class].ended_at_last_scan = ended;
+  // Only runs that a store keeps are left.
+  void restart(unsigned size_class, std::uint64_t ended) noexcept {
+    blocks_of_size& mine = sizes_[size_class];
+    if (mine.runs == nullptr) return;
+    free_of(size_class).clear();
+    mine.bump = mine.runs->begin();
+    mine.ended_at_last_scan = ended;
   }
   template <class Look>
   void for_each_of(unsigned size_class, Look look) {
@@ -146,7 +133,7 @@ class block_store {
       char* const used = r == sizes_[size_class].runs ? sizes_[size_class].bump : r->begin() + r->bytes;
       for (char* at = r->begin(); at < used; at += bytes_of(size_class)) {
         auto& task = *std::launder(reinterpret_cast<task_block*>(at));
-        if (task.type.load(std::memory_order_acquire) != nullptr) look(task);
+        if (task.ops.load(std::memory_order_acquire) != nullptr) look(task);
       }
     }
   }
@@ -159,6 +146,7 @@ class block_store {
   void clear_slow(bool results) noexcept;
   void forget_all() noexcept;
 
+  record_list& free_small_;
   blocks_of_size sizes_[class_count];
   solo* solos_ = nullptr;
   std::uint64_t solo_count_ = 0;

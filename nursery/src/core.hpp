@@ -59,15 +59,18 @@ struct recorded_failure {
 // The cancellation of one task (task::cancel). It stays until the task has ended and its handle is dropped.
 //
 //       canceller, under more->mutex            fiber that ends
-//       1. end |= task_targeted       (RMW)     1. end |= task_finished           (RMW)
+//       1. marks |= task_targeted     (RMW)     1. marks |= task_finished         (RMW)
 //       2. finished? then it is too late        2. targeted? then, under more->mutex, find this;
 //       3. make this, and pin its scope            wait for the pins, and let go of the frame
+//       4. is there a frame? aim at it
 //       then, without the lock, cancel and unpin
 //
+// If there is no frame yet, whoever gives it one sees the mark, and aims this at it (runner::give_frame; task_aimed_at).
 // The handle of a targeted task is dropped under more->mutex, too. If the fiber has not ended then, it releases the
 // block when it ends.
 struct task_cancellation {
-  explicit task_cancellation(fiber& f) noexcept : scope(cancel_scope::of_fiber{}, f) {}
+  task_cancellation(cancel_scope& home, source_location spawned_at) noexcept
+      : scope(cancel_scope::of_fiber{}, home, spawned_at) {}
   cancel_scope scope;
   bool ended = false;    // the fiber
   bool dropped = false;  // the handle, before that
@@ -78,7 +81,8 @@ struct nursery_more {
   platform::mutex mutex;  // failures, store, made, cancellations
   std::vector<recorded_failure> failures;
   std::unordered_map<const task_block*, task_cancellation> cancellations;
-  block_store store;  // for descendants that spawn
+  record_list unused;
+  block_store store{unused};  // for descendants that spawn
   arena made;
   std::optional<std::stop_source> stop;
   std::deque<std::stop_callback<cancel_on_stop>> stop_callbacks;
@@ -98,8 +102,10 @@ struct nursery_core : counted_scope {
   // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
   // By fibers that are counted, so the owner sees it when they have ended.
   platform::atomic<bool> needs_slow_teardown{false};
+  // Set by whoever ends a task whose block is not in `unused` afterwards: the store is put in order at the end.
+  platform::atomic<bool> scattered{false};
   platform::atomic<bool> has_results{false};  // some result will have to be destroyed
-  block_store store;
+  block_store store{unused};
 
   // Written by others.
   platform::spin_lock waiters_lock;

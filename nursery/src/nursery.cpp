@@ -166,10 +166,17 @@ void clear_more(nursery_core& n, bool results) noexcept {
 [[gnu::noinline]] void recycle_slow(nursery_core& n) noexcept {
   teardown_slow(n);
   n.store.clear(false, n.live.spawned());
+  n.scattered.store(false, std::memory_order_relaxed);
   worker_cache& here = this_worker_local()->nurseries;  // destructors may have waited, and come back elsewhere
   if (here.free_slots.get() == 0) make_free_slots(here);
   n.joined.set(false);
   give_core(here, n);
+}
+
+// Blocks of tasks that have ended elsewhere, or whose handle was kept, are in no list.
+[[gnu::noinline]] void put_in_order(nursery_core& n) noexcept {
+  n.scattered.store(false, std::memory_order_relaxed);
+  n.store.restart(n.live.spawned());
 }
 
 RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
@@ -179,7 +186,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
   const bool slow = n.needs_slow_teardown.load(std::memory_order_relaxed) || n.store.has_grown();
   if (!unseen || slow || here.free_slots.get() == 0) [[unlikely]]
     return recycle_slow(n);
-  n.store.restart(n.live.spawned());
+  if (n.scattered.load(std::memory_order_relaxed)) put_in_order(n);
   n.joined.set(false);
   give_core(here, n);
 }

@@ -61,7 +61,7 @@ class task_end final : public waitable {
   bool try_complete(waiter&) override { return has_finished(task_); }
   bool publish(waiter& node) override {
     std::lock_guard hold(home_.waiters_lock);
-    if ((task_.end.fetch_or(task_wanted, std::memory_order_acq_rel) & task_finished) != 0) return false;
+    if ((task_.marks.fetch_or(task_wanted, std::memory_order_acq_rel) & task_finished) != 0) return false;
     home_.waiters.add(node);  // before whoever ends the task can take the lock
     return true;
   }
@@ -126,8 +126,14 @@ void unreserve_task(nursery_core& n, void* storage, block_origin from) noexcept 
   more.store.recycle(storage, from);
 }
 
-bool launch_task(nursery_core& n, task_block& task, source_location site) noexcept {
-  return try_spawn_fast(n, task, site, task_type_of(task).ops);
+bool launch_task(nursery_core& n, task_block& task, source_location site) {
+  try {
+    return try_spawn_task(n, task, site);
+  } catch (const std::bad_alloc&) {
+    task_type_of(task).destroy_closure(task);
+    unreserve_task(n, &task, task.origin);
+    throw;
+  }
 }
 
 void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how) {
@@ -137,7 +143,7 @@ void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& ho
     if (!how.name.empty()) name_fiber(task, how.name);
     count_in(n, by_owner);
     counted = true;
-    spawn_here(current_context(), task_type_of(task).ops, task, n, how.stack_size, how.site);
+    spawn_here(current_context(), task_type_of(task), task, n, how.stack_size, how.site);
   } catch (...) {
     if (counted) n.live.spawn_failed(by_owner);
     drop_extras(task);
@@ -149,7 +155,7 @@ void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& ho
 
 // In the child, in a catch block.
 fiber_end task_failed(task_block& task) noexcept {
-  const fiber& self = *task.frame.load(std::memory_order_relaxed);
+  const fiber& self = *task.frame();
   auto& home = static_cast<nursery_core&>(home_of(self));
   const std::exception_ptr what = current_failure(self);
   if (what == nullptr) {
@@ -174,6 +180,7 @@ void task_discarded(task_block& task, discard_cause why) noexcept {
     return;
   }
   try {
+    if (why == discard_cause::no_memory) throw std::bad_alloc();
     throw stack_exhausted();
   } catch (...) {
     (void)task_failed(task);
@@ -200,20 +207,29 @@ namespace {
   task.dropped.store(true, std::memory_order_release);
 }
 
-[[gnu::noinline]] void retire(task_block& task, nursery_core& home, bool in_place) noexcept {
+}  // namespace
+
+// In place, a task whose owner has let go of it and that leaves nothing is not retired: the join has done it
+// (runner::call_task).
+void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
+  auto& task = static_cast<task_block&>(record);
+  auto& home = static_cast<nursery_core&>(scope);
+  const bool in_place = joiner == &home;
   if (task.dropped.load(std::memory_order_acquire)) {
     destroy_result(task);
     if (in_place && !task.origin.shared) {
       home.store.recycle(&task, task.origin);
     } else {
-      task.end.store(task_finished, std::memory_order_release);
+      home.scattered.store(true, std::memory_order_relaxed);
+      task.marks.store(task_finished, std::memory_order_release);
     }
   } else {
-    if (task.has_result && task_type_of(task).destroy_result != nullptr) {
+    if ((task.leaves & leaves_result) != 0) {
       home.needs_slow_teardown.store(true, std::memory_order_relaxed);
       home.has_results.store(true, std::memory_order_relaxed);
     }
-    const auto marks = task.end.fetch_or(task_finished, std::memory_order_acq_rel);
+    home.scattered.store(true, std::memory_order_relaxed);
+    const auto marks = task.marks.fetch_or(task_finished, std::memory_order_acq_rel);
     if ((marks & task_targeted) != 0) [[unlikely]]
       end_cancellation(home, task);
     if ((marks & task_wanted) != 0) wake_getters(home, task);
@@ -225,18 +241,11 @@ namespace {
   }
 }
 
-}  // namespace
-
-// Mostly its owner has let go of it, and waits below: nothing is left to do but to use the block again.
-void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope* joiner) noexcept {
-  auto& task = static_cast<task_block&>(record);
-  auto& home = static_cast<nursery_core&>(scope);
-  const bool in_place = joiner == &home;
-  const bool plain = !task.has_result && !task.origin.shared && task.origin.size_class != solo_class;
-  if (!in_place || !plain || !task.dropped.load(std::memory_order_acquire)) [[unlikely]]
-    return retire(task, home, in_place);
-  home.store.put_back(task, task.origin.size_class);
-  home.live.ended_in_place();
+void task_aimed_at(fiber_record& record, fiber& f) noexcept {
+  nursery_more& more = *static_cast<nursery_core&>(home_of(f)).has_more();
+  std::lock_guard hold(more.mutex);
+  const auto own = more.cancellations.find(&static_cast<const task_block&>(record));
+  if (own != more.cancellations.end()) own->second.scope.aim_at(f);
 }
 
 namespace {
@@ -342,11 +351,12 @@ bool cancel_task(const task_handle& handle, cancel_reason reason) {
   {
     std::lock_guard hold(more.mutex);
     more.cancellations.reserve(more.cancellations.size() + 1);  // nothing may throw once the scope is made
-    if ((handle.block->end.fetch_or(task_targeted, std::memory_order_acq_rel) & task_finished) != 0) return false;
-    fiber& f = *handle.block->frame.load(std::memory_order_relaxed);
-    const auto [at, fresh] = more.cancellations.try_emplace(handle.block, f);
+    if ((handle.block->marks.fetch_or(task_targeted, std::memory_order_seq_cst) & task_finished) != 0) return false;
+    const auto [at, fresh] = more.cancellations.try_emplace(handle.block, home, spawn_site(*handle.block));
     own = &at->second.scope;
-    if (!fresh) own->pin();
+    own->pin();
+    platform::heavy_fence();
+    if (fiber* const f = handle.block->frame(std::memory_order_acquire)) own->aim_at(*f);
   }
   return own->cancel_and_unpin(std::move(reason));
 }
@@ -361,7 +371,7 @@ namespace {
 
 // True: the task was cancelled and has not ended; its fiber lets go of the block.
 bool leave_to_fiber(task_block& task, nursery_core& home) noexcept {
-  if ((task.end.load(std::memory_order_acquire) & task_targeted) == 0) return false;
+  if ((task.marks.load(std::memory_order_acquire) & task_targeted) == 0) return false;
   nursery_more& more = *home.has_more();
   std::lock_guard hold(more.mutex);
   const auto own = more.cancellations.find(&task);
@@ -397,7 +407,7 @@ void drop_task(task_block& task, nursery_core& home, std::uint64_t life) noexcep
     return;
   if (!is_owner(home, current_context())) [[unlikely]]
     return drop_elsewhere(task, home, life);
-  if (task.end.load(std::memory_order_acquire) != 0) [[unlikely]]  // pairs with the releases in task_retired
+  if (task.marks.load(std::memory_order_acquire) != 0) [[unlikely]]  // pairs with the releases in task_retired
     return drop_marked(task, home);
   task.dropped.store(true, std::memory_order_release);
 }

@@ -68,7 +68,7 @@ struct root_call : fiber_record {
 
   root_call(void (*f)(void*), void* argument) : call(f), data(argument) {}
 
-  [[nodiscard]] const cancel_scope& home() const noexcept { return home_of(*frame.load(std::memory_order_relaxed)); }
+  [[nodiscard]] const cancel_scope& home() const noexcept { return home_of(*frame()); }
 
   static fiber_end run(fiber_record& self) noexcept {
     auto& root = static_cast<root_call&>(self);
@@ -76,7 +76,7 @@ struct root_call : fiber_record {
       root.call(root.data);
       return fiber_end::done;
     } catch (...) {
-      root.failure = current_failure(*root.frame.load(std::memory_order_relaxed));
+      root.failure = current_failure(*root.frame());
       if (root.failure != nullptr) return fiber_end::done;
       root.failure = std::current_exception();
       return fiber_end::cancelled;

@@ -21,7 +21,7 @@ class threadless_runtime {
   // What a test has left in the queues belongs to nobody.
   ~threadless_runtime() {
     runtime_internal::fiber* out = nullptr;
-    while ((out = sched().queues.take_one_injected()) != nullptr) {
+    while ((out = sched().queues.take_one_injected(w())) != nullptr) {
     }
   }
   threadless_runtime(const threadless_runtime&) = delete;
@@ -32,7 +32,7 @@ class threadless_runtime {
   [[nodiscard]] runtime_internal::worker& w(std::size_t index = 0) { return *sched().pool.workers()[index]; }
 
   // The youngest of the worker's ring.
-  void push(runtime_internal::fiber& f, std::size_t worker = 0) { w(worker).queue.ring.push(&f, w(worker).queue.overflow); }
+  void push(runtime_internal::fiber& f, std::size_t worker = 0) { w(worker).queue.ring.push(runtime_internal::as_entry(f), w(worker).queue.overflow); }
   void nobody_searches() {
     while (sched().pool.idle().load().searching() != 0) (void)sched().pool.idle().leave_search();
   }

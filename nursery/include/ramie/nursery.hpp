@@ -59,8 +59,9 @@ using namespace runtime_internal;
 [[nodiscard]] reserved_block reserve_task(nursery_core& n, unsigned size_class);
 [[nodiscard]] reserved_block reserve_solo_task(nursery_core& n, std::size_t bytes, std::size_t alignment);
 void unreserve_task(nursery_core& n, void* storage, block_origin from) noexcept;  // nothing was made there
-// The plain case: no options, and all that is needed is at hand. False: nothing has happened.
-[[nodiscard]] bool launch_task(nursery_core& n, task_block& task, source_location site) noexcept;
+// The plain case: the owner spawns, without options, and has nothing to inherit. False: it is not, and nothing has
+// happened. On failure the task and its storage are gone. Throws std::bad_alloc.
+[[nodiscard]] bool launch_task(nursery_core& n, task_block& task, source_location site);
 // Any case. On failure the task and its storage are gone. Throws usage_error, std::bad_alloc, what copying an inherited
 // fiber-local value throws.
 void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how);

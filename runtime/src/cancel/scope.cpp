@@ -50,14 +50,13 @@ cancel_scope::cancel_scope(role as, source_location site, const char* function) 
 
 cancel_scope::cancel_scope(scheduler& of) noexcept : scheduler_(&of) {}
 
-cancel_scope::cancel_scope(of_fiber, fiber& f) noexcept
-    : scheduler_(f.home->scheduler_),
-      parent_(f.home),
-      owner_(&f),
-      role_(role::own),
-      depth_(f.home->depth_ + 1),
-      site_(f.site.get()) {
-  pin();
+cancel_scope::cancel_scope(of_fiber, cancel_scope& home, source_location spawned_at) noexcept
+    : scheduler_(home.scheduler_), parent_(&home), role_(role::own), depth_(home.depth_ + 1), site_(spawned_at) {}
+
+void cancel_scope::aim_at(fiber& f) noexcept {
+  if (owner_.get() != nullptr) return;
+  site_ = f.site.get();
+  owner_.set(&f);
   f.set_own_scope(this);
 }
 
@@ -257,6 +256,7 @@ void cancel_scope::link_fiber(fiber& f) noexcept {
   std::lock_guard hold(lock_);
   fibers_.add(f.link);
   f.linked = true;
+  f.touched = true;
 }
 
 void cancel_scope::unlink_fiber(fiber& f) noexcept {
@@ -318,6 +318,7 @@ void cancel_scope::deliver_to(fiber& f) {
     if (times == 1) report_swallowed(f, *reason_);  // once is enough
   }
   if (times < 2) ++times;
+  f.touched = true;
   cancelled made = make_exception(f.scope);
   if (own && cause_ != nullptr) {
     try {

@@ -4,8 +4,10 @@
 // move whole batches, so that the mutex is paid once per batch. (Not a list through the entries: it would be as long as
 // the caches are small, and a worker that takes a batch would miss them once per entry, one after the other.)
 //
-// Growth is unbounded: a wake must never be refused. So there is always room for every entry there is: the code that
-// makes entries calls reserve() first, which may fail. injection_soft_capacity is a mark: the queue counts how often
+// Growth is unbounded: a wake must never be refused. So there is always room for every entry there can be: every fiber,
+// what is in the queue already (tasks among it), and a margin for tasks that are elsewhere and may come back. The code
+// that makes fibers calls reserve() first, the code that queues a task here for the first time reserve_for_tasks();
+// both may fail. injection_soft_capacity is a mark: the queue counts how often
 // its length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
 #pragma once
 
@@ -34,17 +36,19 @@ namespace ramie::runtime_internal {
 template <class T>
 class injection_queue {
  public:
-  // There will be up to `entries` in all. Throws std::bad_alloc.
-  void reserve(std::size_t entries) {
+  // `margin`: how many tasks may be elsewhere, in rings or on their way to or from one.
+  explicit injection_queue(std::size_t margin = 0) noexcept : margin_(margin) {}
+
+  // There will be up to `fibers` in all. Throws std::bad_alloc.
+  void reserve(std::size_t fibers) {
     std::lock_guard hold(mutex_);
-    if (entries <= capacity_) return;
-    const std::size_t larger_capacity = std::bit_ceil(std::max(entries, 2 * capacity_));
-    auto larger = std::make_unique_for_overwrite<T*[]>(larger_capacity);
-    const std::size_t length = length_.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; i < length; ++i) larger[i] = at(first_ + i);
-    items_ = std::move(larger);
-    capacity_ = larger_capacity;
-    first_ = 0;
+    grow_to(length_.load(std::memory_order_relaxed) + fibers + margin_);
+    fibers_ = std::max(fibers_, fibers);
+  }
+  // The caller is about to put up to `count` tasks. Throws std::bad_alloc.
+  void reserve_for_tasks(std::size_t count) {
+    std::lock_guard hold(mutex_);
+    grow_to(length_.load(std::memory_order_relaxed) + count + fibers_ + margin_);
   }
 
   void put(T* item) noexcept { put(&item, 1); }
@@ -91,6 +95,17 @@ class injection_queue {
  private:
   T*& at(std::size_t index) noexcept { return items_[index & (capacity_ - 1)]; }
 
+  void grow_to(std::size_t entries) {
+    if (entries <= capacity_) return;
+    const std::size_t larger_capacity = std::bit_ceil(std::max(entries, 2 * capacity_));
+    auto larger = std::make_unique_for_overwrite<T*[]>(larger_capacity);
+    const std::size_t length = length_.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < length; ++i) larger[i] = at(first_ + i);
+    items_ = std::move(larger);
+    capacity_ = larger_capacity;
+    first_ = 0;
+  }
+
   void grow(std::uint32_t count) noexcept {
     const auto before = length_.load(std::memory_order_relaxed);
     length_.store(before + count, std::memory_order_release);
@@ -104,6 +119,8 @@ class injection_queue {
   platform::mutex mutex_;
   std::unique_ptr<T*[]> items_;
   std::size_t capacity_ = 0;  // a power of two
+  std::size_t fibers_ = 0;    // announced by reserve
+  const std::size_t margin_;
   std::size_t first_ = 0;     // never reduced: at() takes it modulo capacity_
   platform::condition_variable room_;
   std::uint32_t waiting_outside_ = 0;

@@ -37,6 +37,107 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* runner::start_in_place(worker& at_
 
 namespace {
 
+// From here on the task has a frame. False: it was cancelled before it started. Mostly nothing was, and nobody comes
+// here: the epoch is the one at which the joiner has found `of` clean, and the task is not targeted.
+RAMIE_NOINLINE bool begin_slow(worker& w, fiber& f, std::uint64_t epoch) noexcept {
+  fiber_record& task = *f.record;
+  if ((task.marks.load(std::memory_order_relaxed) & fiber_record::targeted) != 0) {
+    f.touched = true;
+    ops_of(task).aimed_at(task, f);
+  }
+  if (cancel_scope::effective(f, epoch) != nullptr) {
+    w.count.discarded.add(1);
+    return false;
+  }
+  f.seen_epoch.set(epoch);
+  w.count.started.add(1);
+  return true;
+}
+
+// A frame for the plain children that a join calls, one after the other. Null: there is no memory.
+RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joiner) noexcept {
+  fiber* const f = runner::take_frame_if_any(w);
+  if (f == nullptr) [[unlikely]]
+    return nullptr;
+  f->begin_life(of, w.sched.default_class, {});
+  f->seen_epoch.set(joiner.seen_epoch.get());  // what the joiner has found clean is clean for a child of its innermost
+  f->word.init_to_running(f->low_ticket());
+  return f;
+}
+
+}  // namespace
+
+// The child has a frame that was lent to it, and may leave and come back on another worker. True: it has ended and left
+// the frame as it was.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_record& task, fiber& lent,
+                                                             fiber& joiner, counted_scope& of) noexcept {
+  const auto below = platform::annotate::this_thread();
+  platform::annotate::take_over(&task);  // from its spawner, perhaps a fiber of this very worker
+  lent.record = &task;
+  lent.site.set(task.task_site());
+  task.start_task(&lent);   // as in give_frame: 1
+  platform::light_fence();  // 2
+  const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
+  w->current.set(&lent);
+  bool wanted = true;
+  if (lent.seen_epoch.get() != epoch || task.marks.load(std::memory_order_acquire) != 0) [[unlikely]] {  // 3
+    wanted = begin_slow(*w, lent, epoch);
+  } else {
+    w->count.started.add(1);
+  }
+  platform::annotate::hand_over(&lent);
+  platform::annotate::begin_fiber(&lent);
+  const fiber_end how = run_body(lent, wanted);
+  w = this_worker();
+  fiber& f = *platform::launder_address(&lent);
+  const bool as_it_was = !f.touched && f.scope == &of;
+  if (as_it_was && how == fiber_end::done) [[likely]] {
+    w->count.finished_in_place.add(1);
+    if (task.ends_plainly()) [[likely]] {
+      of.unused.put(task);
+      of.live.ended_in_place();
+    } else {
+      w->current.set(nullptr);
+      ops_of(task).retire(task, of, &of);
+    }
+    platform::annotate::end_fiber(&f, below);
+  } else {
+    conclude(*w, f, how, &of);
+    platform::annotate::end_fiber(&f, below);
+    w->run.frames.give(&f, w->sched.frames);
+  }
+  w->current.set(&joiner);
+  return as_it_was && how == fiber_end::done;
+}
+
+// Until the young end of the ring is something else, something else is due, or no child lives.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY runner::after_tasks runner::call_tasks(worker* w, fiber& joiner,
+                                                                             counted_scope& of) noexcept {
+  fiber* const lent = lend_frame(*w, of, joiner);
+  if (lent == nullptr) [[unlikely]]
+    return {w, nullptr};
+  queued* other = nullptr;
+  do {
+    const auto polls = w->count.polls.get() + 1;
+    if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
+      break;
+    queued* const entry = run_queues::pop_youngest_entry(*w);
+    if (entry == nullptr) break;
+    w->count.polls.set(polls);
+    if (!is_task(entry) || !task_in(entry).is_task_of(of)) [[unlikely]] {
+      other = entry;
+      break;
+    }
+    if (!call_task(w, task_in(entry), *lent, joiner, of)) [[unlikely]]
+      return {w, nullptr};
+  } while (platform::launder_address(&of)->live.any());
+  lent->word.finish(lifecycle::done);
+  w->run.frames.give(lent, w->sched.frames);
+  return {w, other};
+}
+
+namespace {
+
 // The joiner goes to the end of the ring. Not part of the loop, which would have no register left.
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* yield_joiner(worker& w, fiber& joiner, fiber* next) noexcept {
   return runner::leave_and_return(w, departure::yield_locally, joiner, next);
@@ -76,16 +177,23 @@ RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of) noexc
   const int largest = platform::stack_pool::largest_call(runner::active_stack(*w), platform::stack_pointer());
   // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
   do {
-    if (w->is_stalled_or_stopped()) [[unlikely]] {
+    queued* entry = nullptr;
+    if (largest >= w->sched.default_class) [[likely]] {
+      const auto [now_at, other] = runner::call_tasks(w, joiner, of);
+      w = now_at;
+      entry = other;
+      if (entry == nullptr && !platform::launder_address(&of)->live.any()) break;
+    }
+    if (entry == nullptr && w->is_stalled_or_stopped()) [[unlikely]] {
       // Marked stalled, or told to stop: its loop attends to that.
       w = yield_joiner(*w, joiner, nullptr);
       continue;
     }
-    const auto polls = w->count.polls.get() + 1;
     bool others_turn = false;
-    fiber* f = dispatcher::is_due(*w, polls) ? nullptr : run_queues::pop_youngest(*w);
-    if (f != nullptr) [[likely]] {
-      w->count.polls.set(polls);
+    fiber* f = nullptr;
+    if (entry != nullptr) {
+      f = run_queues::fiber_of(*w, entry);
+      if (f == nullptr) continue;  // there was no memory for its frame: it has failed
     } else {
       const auto other = w->sched.dispatch.next_for_join(*w);
       if (other.f == nullptr) return {nullptr, nullptr};

@@ -21,6 +21,7 @@
 namespace ramie::runtime_internal {
 
 class fiber;
+class fiber_record;
 class scheduler;
 class worker;
 
@@ -38,6 +39,8 @@ class scheduling_policy {
   // `f` is RUNNABLE and in no queue: put it into one, and signal. `woken`: it was parked; else it is new, or has
   // yielded.
   virtual void enqueue(worker& w, fiber& f, bool woken) noexcept = 0;
+  // The same for a task, which was spawned just now.
+  virtual void enqueue_task(worker& w, fiber_record& task) noexcept = 0;
   // What the worker runs next; null: nothing is runnable. Counted as a poll.
   [[nodiscard]] virtual fiber* next(worker& w) noexcept = 0;
   // Like next, but for a join that needs a fiber to call in place.

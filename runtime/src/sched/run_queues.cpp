@@ -10,14 +10,23 @@
 
 namespace ramie::runtime_internal {
 
-void ring_overflow::put(fiber* f) noexcept {
-  from.sched.queues.inject(*f);
+namespace {
+
+// What a worker may have in its ring, take from the injection queue at once, and shed from a full ring.
+constexpr std::size_t most_tasks_of_worker = deque<queued>::capacity + max_injection_batch + overflow_batch + 1;
+
+}  // namespace
+
+run_queues::run_queues(const worker_pool& of) noexcept : pool_(of), injection_(of.capacity() * most_tasks_of_worker) {}
+
+void ring_overflow::put(queued* entry) noexcept {
+  from.sched.queues.inject(entry);
 }
 
-void ring_overflow::put(fiber* const* items, std::uint32_t count) noexcept {
+void ring_overflow::put(queued* const* items, std::uint32_t count) noexcept {
   from.count.overflows.add(1);
   happened.set(true);
-  for (std::uint32_t i = 0; i < count; ++i) platform::annotate::take_over(items[i]);
+  for (std::uint32_t i = 0; i < count; ++i) platform::annotate::take_over(address_of(items[i]));
   from.sched.queues.inject(items, count);
 }
 
@@ -26,13 +35,30 @@ void run_queues::push_under_policy(worker& w, fiber& f, bool woken, bool may_pre
   if (may_preempt) (void)runner::preemption_point_after_wake(w);
 }
 
+fiber* run_queues::give_frame(worker& w, fiber_record& task) noexcept {
+  return runner::give_frame(w, task);
+}
+
+// A full ring sheds tasks as well as fibers: there must be room in the injection queue for more than there are frames.
+void run_queues::push_task(worker& w, fiber_record& task) {
+  if (w.policy == nullptr && w.queue.ring.try_push(as_entry(task))) return w.pool.signal(&w);
+  w.sched.queues.injection_.reserve_for_tasks(overflow_batch + 1);
+  if (w.policy != nullptr) {
+    w.policy->enqueue_task(w, task);
+    (void)runner::preemption_point_after_wake(w);
+    return;
+  }
+  w.queue.ring.push(as_entry(task), w.queue.overflow);
+  w.pool.signal(&w);
+}
+
 // Those that the ring has moved to the injection queue were queued here, too: else one that spawns many and yields in
 // between would spawn all of them before most have had a turn.
 void run_queues::push_behind_overflow(worker& w, fiber& f) noexcept {
   w.queue.overflow.happened.set(false);
   if (w.policy != nullptr) return push_back(w, f);
   platform::annotate::take_over(&f);
-  w.sched.queues.inject(f);
+  w.sched.queues.inject(as_entry(f));
   w.pool.signal(&w);
 }
 
@@ -46,7 +72,7 @@ void run_queues::push_from_outside(worker_pool& pool, fiber& f) noexcept {
   check_runnable(f);
   pushed_outside_.fetch_add(1, std::memory_order_relaxed);
   pushing_outside_.fetch_add(1, std::memory_order_relaxed);
-  injection_.put(&f);
+  injection_.put(as_entry(f));
   platform::full_fence();  // pairs with the last searcher's, which interrupts nobody: idle_set I3
   pool.signal(nullptr);
   pushing_outside_.fetch_sub(1, std::memory_order_release);  // pairs with the acquire in wait_for_pushers
@@ -56,25 +82,29 @@ void run_queues::wait_for_pushers() const noexcept {
   while (pushing_outside_.load(std::memory_order_acquire) != 0) platform::yield_thread();
 }
 
-fiber* run_queues::take_one_injected() noexcept {
-  fiber* f = nullptr;
-  return injection_.take(&f, 1) != 0 ? f : nullptr;
+fiber* run_queues::take_one_injected(worker& w) noexcept {
+  for (queued* entry = nullptr; injection_.take(&entry, 1) != 0;) {
+    if (fiber* const f = fiber_of(w, entry)) return f;
+  }
+  return nullptr;
 }
 
 // Only one while the ring has something: a batch would push the ring's own over its edge, back into this queue.
 fiber* run_queues::take_injected(worker& w) noexcept {
   const auto waiting = injection_.size();
   if (waiting == 0) return nullptr;
-  fiber* batch[max_injection_batch];
+  queued* batch[max_injection_batch];
   const bool only_one = w.policy != nullptr || !w.queue.ring.empty();
   const auto share = only_one ? 1 : fair_batch(waiting, pool_.live_hint());
   const auto count = injection_.take(batch, std::min(share, w.queue.ring.free_slots() + 1));
   if (count == 0) return nullptr;
   w.queue.ring.push_batch(batch + 1, count - 1);
   if (count > 1) w.pool.signal(&w);  // for a moment they were in no queue: somebody may have missed them
+  fiber* const f = fiber_of(w, batch[0]);
+  if (f == nullptr) return nullptr;  // it is gone for want of memory; others have their turn
   w.count.batch_fetches.add(1);
   w.count.polls.add(1);
-  return batch[0];
+  return f;
 }
 
 fiber* run_queues::steal(worker& w) noexcept {
@@ -85,15 +115,17 @@ fiber* run_queues::steal(worker& w) noexcept {
     worker& victim = *workers[(first + i) % slots];
     if (&victim == &w || !has_thread(victim.state())) continue;
     std::uint32_t taken = 0;
-    fiber* f = victim.queue.ring.steal(w.queue.ring, taken);
-    if (f == nullptr) {
-      f = victim.queue.newest.steal();
-      taken = f != nullptr ? 1 : 0;
+    queued* const entry = victim.queue.ring.steal(w.queue.ring, taken);
+    fiber* f = nullptr;
+    if (entry != nullptr) {
+      f = fiber_of(w, entry);
+    } else if ((f = victim.queue.newest.steal()) != nullptr) {
+      taken = 1;
     }
-    if (f == nullptr) continue;
+    if (taken == 0) continue;
     w.count.steals.add(1);
     w.count.stolen.add(taken);
-    return f;
+    return f != nullptr ? f : pop_oldest(w);  // null: it is gone for want of memory
   }
   return nullptr;
 }
@@ -102,17 +134,17 @@ bool run_queues::move_to_injection(worker& w) noexcept {
   bool moved = false;
   if (fiber* const f = w.queue.newest.take()) {
     platform::annotate::take_over(f);  // from a fiber of this very worker, like those of the ring
-    injection_.put(f);
+    injection_.put(as_entry(*f));
     moved = true;
   }
-  fiber* batch[max_injection_batch];
+  queued* batch[max_injection_batch];
   for (std::uint32_t n = 1; n != 0;) {
     n = 0;
     while (n < max_injection_batch) {
-      fiber* const f = w.queue.ring.pop_old();
-      if (f == nullptr) break;
-      platform::annotate::take_over(f);
-      batch[n++] = f;
+      queued* const entry = w.queue.ring.pop_old();
+      if (entry == nullptr) break;
+      platform::annotate::take_over(address_of(entry));
+      batch[n++] = entry;
     }
     injection_.put(batch, n);
     moved = moved || n != 0;

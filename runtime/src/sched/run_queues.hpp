@@ -2,13 +2,17 @@
 // The run queues: where RUNNABLE fibers wait for their turn.
 //
 // Each worker has a LIFO slot for the fiber woken last, whose data is still in its caches, and a ring. All workers
-// share the injection queue: for fibers made runnable by plain threads, and for what overflows a ring.
+// share the injection queue: for fibers made runnable by plain threads, and for what overflows a ring. An entry of the
+// ring or of the injection queue is a fiber, or a task: a child that has not started and has no frame yet (queued.hpp).
+// Whoever takes a task from a queue gives it its frame, but for joins, which may not need one (pop_youngest_entry).
 //
 // Invariants
 //   Q4   A RUNNABLE fiber is pushed exactly once for each transition to RUNNABLE (F2, F4), and is in exactly one place
 //        from the push until a worker takes it. A push makes the entry visible, then signals (worker_pool::signal; I3).
 //   Q8   No worker is woken for the LIFO slot, because its owner comes to it next: only the monitor is. The slot of a
 //        worker that the monitor has marked as stalled is open to thieves.
+//   RQ2  A task stands for the INIT state: no word, no number, nobody who could wake it. It is in exactly one place, like
+//        a RUNNABLE fiber.
 //   RQ1  Only the owner pushes to its LIFO slot and its ring. Thieves take from the old end of the ring.
 //
 // Order: the LIFO slot first, but at most three times in a row while others wait in the ring; then the ring, oldest
@@ -32,7 +36,7 @@ namespace ramie::runtime_internal {
 
 class run_queues {
  public:
-  explicit run_queues(const worker_pool& of) noexcept : pool_(of) {}
+  explicit run_queues(const worker_pool& of) noexcept;
   run_queues(const run_queues&) = delete;
   run_queues& operator=(const run_queues&) = delete;
 
@@ -40,8 +44,10 @@ class run_queues {
 
   // A new fiber, to the young end of the ring. Under a policy the spawner may have to yield.
   static void push_spawned(worker& w, fiber& f) noexcept;
-  // Like push_spawned, but does not signal. False, and nothing has happened, if the ring is full or a policy decides.
-  [[nodiscard]] static bool try_push_spawned(worker& w, fiber& f) noexcept;
+  // Like push_spawned, but for a task. Throws std::bad_alloc if the ring is full and the injection queue can't grow.
+  static void push_task(worker& w, fiber_record& task);
+  // Like push_task, but does not signal. False, and nothing has happened, if the ring is full or a policy decides.
+  [[nodiscard]] static bool try_push_task(worker& w, fiber_record& task) noexcept;
   // A fiber that was parked, to the LIFO slot. `may_preempt`: a fiber calls that holds no lock, and asks anew which
   // worker it is on afterwards; under a policy it may have to yield.
   static void push_woken(worker& w, fiber& f, bool may_preempt = false) noexcept;
@@ -53,7 +59,7 @@ class run_queues {
   static void push_back(worker& w, fiber& f) noexcept;
   // To the young end of the ring, whatever a policy says.
   static void push_ring(worker& w, fiber& f) noexcept {
-    w.queue.ring.push(&f, w.queue.overflow);
+    w.queue.ring.push(as_entry(f), w.queue.overflow);
     w.pool.signal(&w);
   }
 
@@ -62,8 +68,14 @@ class run_queues {
   // The next of the worker's own queues, or null. It is poll number `polls` of the worker.
   [[nodiscard]] static fiber* pop(worker& w, std::uint64_t polls) noexcept;
   // The oldest or the youngest of the ring alone, or null. Not yet counted as a poll.
-  [[nodiscard]] static fiber* pop_oldest(worker& w) noexcept { return w.queue.ring.pop_old(); }
-  [[nodiscard]] static fiber* pop_youngest(worker& w) noexcept { return w.queue.ring.pop_young(); }
+  [[nodiscard]] static fiber* pop_oldest(worker& w) noexcept;
+  [[nodiscard]] static fiber* pop_youngest(worker& w) noexcept;
+  // Like pop_youngest, but a task stays one: the caller gives it a frame (fiber_of), or runs it without.
+  [[nodiscard]] static queued* pop_youngest_entry(worker& w) noexcept { return w.queue.ring.pop_young(); }
+  // The fiber in an entry that was taken; a task gets its frame. Null: there was no memory for one, and the task is gone.
+  [[nodiscard]] static fiber* fiber_of(worker& w, queued* entry) noexcept {
+    return is_task(entry) ? give_frame(w, task_in(entry)) : &fiber_in(entry);
+  }
   // Whether an unstarted fiber at the young end of the ring may go before all others: no woken fiber waits in the LIFO
   // slot, and at most max_fresh_polls times in a row, since the oldest would starve.
   [[nodiscard]] static bool fresh_may_go_first(const worker& w) noexcept {
@@ -77,7 +89,7 @@ class run_queues {
   template <class WaitedLong>
   [[nodiscard]] static fiber* pop_for_others(worker& w, WaitedLong waited_long) noexcept;
   // What the worker will probably pop next. Racy: only a hint, since a thief may be faster.
-  [[nodiscard]] static const fiber* peek_oldest(worker& w) noexcept { return w.queue.ring.peek_old(); }
+  [[nodiscard]] static const queued* peek_oldest(worker& w) noexcept { return w.queue.ring.peek_old(); }
   // The LIFO slot has its turns again.
   static void restart_lifo_turns(worker& w) noexcept { w.queue.lifo_polls.set(0); }
 
@@ -98,14 +110,14 @@ class run_queues {
   // A RUNNABLE fiber, from a thread that is no worker of this runtime. The fiber may run, end, and let its runtime end
   // before this returns: see wait_for_pushers.
   void push_from_outside(worker_pool& pool, fiber& f) noexcept;
-  void inject(fiber& f) noexcept { injection_.put(&f); }  // does not signal
-  void inject(fiber* const* items, std::uint32_t count) noexcept { injection_.put(items, count); }
-  // The oldest one alone, or null. Not counted as a poll.
-  [[nodiscard]] fiber* take_one_injected() noexcept;
+  void inject(queued* entry) noexcept { injection_.put(entry); }  // does not signal
+  void inject(queued* const* items, std::uint32_t count) noexcept { injection_.put(items, count); }
+  // The oldest one alone, or null. Not counted as a poll. `w`: the caller's.
+  [[nodiscard]] fiber* take_one_injected(worker& w) noexcept;
   [[nodiscard]] bool injection_empty() const noexcept { return injection_.empty(); }
   // Spawns from outside wait here while the queue is over its mark.
   void wait_for_capacity() { injection_.wait_for_capacity(); }
-  // Makes room for so many frames in all, so that no push ever allocates. Throws std::bad_alloc.
+  // Makes room for so many frames in all, so that only push_task ever allocates. Throws std::bad_alloc.
   void reserve(std::size_t frames) { injection_.reserve(frames); }
   // Before the runtime ends: a plain thread may still be signalling for a fiber that has long ended.
   void wait_for_pushers() const noexcept;
@@ -133,10 +145,11 @@ class run_queues {
 
   static void push_under_policy(worker& w, fiber& f, bool woken, bool may_preempt) noexcept;
   static void push_behind_overflow(worker& w, fiber& f) noexcept;
+  [[nodiscard]] static fiber* give_frame(worker& w, fiber_record& task) noexcept;
   [[nodiscard]] static bool newest_may_go_first(worker& w) noexcept;
 
   const worker_pool& pool_;
-  alignas(platform::cache_line) injection_queue<fiber> injection_;
+  alignas(platform::cache_line) injection_queue<queued> injection_;
   platform::atomic<std::uint64_t> pushed_outside_{0};
   platform::atomic<std::uint32_t> pushing_outside_{0};
 };
@@ -156,8 +169,8 @@ inline void run_queues::push_spawned(worker& w, fiber& f) noexcept {
   push_under_policy(w, f, false, true);
 }
 
-RAMIE_FLATTEN bool run_queues::try_push_spawned(worker& w, fiber& f) noexcept {
-  return w.policy == nullptr && w.queue.ring.try_push(&f);
+RAMIE_FLATTEN bool run_queues::try_push_task(worker& w, fiber_record& task) noexcept {
+  return w.policy == nullptr && w.queue.ring.try_push(as_entry(task));
 }
 
 inline void run_queues::push_back(worker& w, fiber& f) noexcept {
@@ -210,7 +223,7 @@ RAMIE_FLATTEN fiber* run_queues::pop(worker& w, std::uint64_t polls) noexcept {
     }
     if (f != nullptr) push_ring(w, *f);  // it waits its turn now, and thieves see it
   }
-  f = w.queue.ring.pop_old();
+  f = pop_oldest(w);
   if (f == nullptr) return nullptr;
   w.queue.lifo_polls.set(0);
   w.queue.fresh_polls.set(0);
@@ -218,9 +231,24 @@ RAMIE_FLATTEN fiber* run_queues::pop(worker& w, std::uint64_t polls) noexcept {
   return f;
 }
 
+// A task that can't have a frame is gone: then the next one.
+RAMIE_FLATTEN fiber* run_queues::pop_oldest(worker& w) noexcept {
+  while (queued* const entry = w.queue.ring.pop_old()) {
+    if (fiber* const f = fiber_of(w, entry)) return f;
+  }
+  return nullptr;
+}
+
+RAMIE_FLATTEN fiber* run_queues::pop_youngest(worker& w) noexcept {
+  while (queued* const entry = w.queue.ring.pop_young()) {
+    if (fiber* const f = fiber_of(w, entry)) return f;
+  }
+  return nullptr;
+}
+
 RAMIE_FLATTEN bool run_queues::begin_fresh_turn(worker& w) noexcept {
-  const fiber* const youngest = w.queue.ring.peek_young();
-  if (youngest == nullptr || youngest->stack.get() != nullptr) return false;
+  const queued* const youngest = w.queue.ring.peek_young();
+  if (youngest == nullptr || has_started(youngest)) return false;
   w.queue.fresh_polls.add(1);
   w.queue.lifo_polls.set(0);
   return true;
@@ -229,10 +257,10 @@ RAMIE_FLATTEN bool run_queues::begin_fresh_turn(worker& w) noexcept {
 template <class WaitedLong>
 fiber* run_queues::pop_for_others(worker& w, WaitedLong waited_long) noexcept {
   if (fiber* const woken = w.queue.newest.take()) return woken;
-  const fiber* const oldest = w.queue.ring.peek_old();
+  const queued* const oldest = w.queue.ring.peek_old();
   if (oldest == nullptr) return nullptr;
-  if (oldest->stack.get() == nullptr && !waited_long()) return nullptr;
-  return w.queue.ring.pop_old();
+  if (!has_started(oldest) && !waited_long()) return nullptr;
+  return pop_oldest(w);
 }
 
 }  // namespace ramie::runtime_internal

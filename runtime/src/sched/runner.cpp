@@ -147,14 +147,60 @@ void runner::part_from_stack(const worker& w, fiber& f) noexcept {
 void runner::fail_to_start(worker& w, fiber& f) noexcept {
   w.count.discarded.add(1);
   w.current.set(nullptr);
-  const fiber_ops& ops = *f.ops;
   fiber_record& record = *f.record;
   cancel_scope& home = *f.home;
-  ops.discard(record, discard_cause::no_stack);
+  ops_of(record).discard(record, discard_cause::no_stack);
   drop_extras(record);
   f.word.finish(lifecycle::cancelled);
-  ops.retire(record, home, nullptr);
+  ops_of(record).retire(record, home, nullptr);
   w.run.frames.give(&f, w.sched.frames);
+}
+
+namespace {
+
+// As the scheduler: nothing here may wait. The frame is there only to say who has failed.
+RAMIE_NOINLINE void fail_without_frame(worker& w, fiber_record& task) noexcept {
+  cancel_scope& home = task.task_home();
+  fiber stand_in;
+  stand_in.record = &task;
+  stand_in.begin_life(home, w.sched.default_class, task.task_site());
+  task.start_task(&stand_in);
+  fiber* const caller = w.current.get();
+  w.current.set(nullptr);
+  w.count.discarded.add(1);
+  if ((task.marks.load(std::memory_order_acquire) & fiber_record::targeted) != 0) ops_of(task).aimed_at(task, stand_in);
+  ops_of(task).discard(task, discard_cause::no_memory);
+  ops_of(task).retire(task, home, nullptr);
+  w.current.set(caller);
+}
+
+}  // namespace
+
+// The handshake with who cancels a task alone:
+//
+//       who starts it                           who cancels it
+//       1. the record's place = the frame       1. marks |= targeted            (RMW)
+//       2. light fence                          2. heavy fence
+//       3. targeted? then aimed_at              3. is there a frame? then it is aimed at that
+//
+// At least one of them sees the other; aimed_at does nothing the second time.
+fiber* runner::give_frame(worker& w, fiber_record& task) noexcept {
+  platform::annotate::take_over(&task);
+  fiber* const f = take_frame_if_any(w);
+  if (f == nullptr) [[unlikely]] {
+    fail_without_frame(w, task);
+    return nullptr;
+  }
+  f->record = &task;
+  f->begin_life(task.task_home(), w.sched.default_class, task.task_site());
+  f->seen_epoch.set(0);
+  f->word.init_to_runnable(f->low_ticket());
+  task.start_task(f);       // 1
+  platform::light_fence();  // 2
+  if ((task.marks.load(std::memory_order_acquire) & fiber_record::targeted) != 0) [[unlikely]]
+    ops_of(task).aimed_at(task, *f);  // 3
+  platform::annotate::hand_over(f);
+  return f;
 }
 
 // A fiber has ended that had a stack of its own, and another such goes on: they may be many, none of them in a cache.
@@ -162,10 +208,10 @@ void runner::fail_to_start(worker& w, fiber& f) noexcept {
 // been faster, and the frame may be another fiber's by now.
 inline void fetch_stack_of_next(worker& w) noexcept {
   if constexpr (prefetched_stack_bytes > 0) {
-    const fiber* const next = run_queues::peek_oldest(w);
-    if (next == nullptr) return;
+    const queued* const next = run_queues::peek_oldest(w);
+    if (next == nullptr || is_task(next)) return;
     platform::annotate::take_over(next);  // as next_plan will
-    const auto* const top = reinterpret_cast<const char*>(next->stack.get());
+    const auto* const top = reinterpret_cast<const char*>(reinterpret_cast<const fiber*>(next)->stack.get());
     if (top == nullptr) return;
     for (std::size_t below = 0; below < prefetched_stack_bytes; below += 64) __builtin_prefetch(top - below, 1);
   }

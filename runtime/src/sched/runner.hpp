@@ -10,6 +10,7 @@
 #pragma once
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/runtime/join.hpp>
 #include <ramie/runtime/spawn.hpp>
 
 #include "../wait/wake.hpp"
@@ -28,14 +29,29 @@ class runner {
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
+  // Calls tasks of `of`, a join's scope, above `joiner`, from the young end of the ring: those that need no more of a
+  // frame than one after the other can share.
+  struct after_tasks {
+    worker* w;      // of the moment
+    queued* other;  // was taken, and is no such task; or null
+  };
+  [[nodiscard]] static after_tasks call_tasks(worker* w, fiber& joiner, counted_scope& of) noexcept;
+
   // The worker must have a policy: the calling fiber yields if the policy says so.
   static worker* preemption_point(worker& w, scheduling_policy::point where) noexcept;
   // Like preemption_point, but does nothing if the caller is scheduler code or a fiber about to park.
   static worker* preemption_point_after_wake(worker& w) noexcept;
 
-  // A frame for a new fiber. Throws std::bad_alloc; or null if the worker has none at hand.
+  // A frame for a new fiber. Throws std::bad_alloc.
   [[nodiscard]] static fiber* take_frame(worker& w);
-  [[nodiscard]] static fiber* take_frame_if_any(worker& w) noexcept { return w.run.frames.take_if_any(); }
+  // Like take_frame, but null if there is no memory.
+  [[nodiscard]] static fiber* take_frame_if_any(worker& w) noexcept {
+    fiber* const f = w.run.frames.take_if_any();
+    return f != nullptr ? f : refill_frames(w);
+  }
+  // A task that was taken from a queue becomes a RUNNABLE fiber. Null: there is no memory for its frame; the task has
+  // failed and is gone.
+  [[nodiscard]] static fiber* give_frame(worker& w, fiber_record& task) noexcept;
   // The stack that the worker's thread runs on. Null: it has not begun.
   [[nodiscard]] static const platform::stack_block& active_stack(const worker& w) noexcept {
     return *w.run.active.get();
@@ -71,9 +87,13 @@ class runner {
   // Beginning and ending ---------------------------------------------------------------------------------
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
+  [[nodiscard]] static bool call_task(worker*& w, fiber_record& task, fiber& lent, fiber& joiner,
+                                      counted_scope& of) noexcept;
   [[nodiscard]] static fiber_end run_body(fiber& f, bool wanted) noexcept;
   static void conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;
+
+  [[nodiscard]] static fiber* refill_frames(worker& w) noexcept;
 
   // Stacks of the worker ---------------------------------------------------------------------------------
   [[nodiscard]] static platform::stack_block* take_default_stack(worker& w) noexcept;
@@ -158,6 +178,7 @@ RAMIE_FLATTEN worker* runner::depart(worker& w, departure as, fiber& leaver, fib
   if constexpr (platform::debug_checks) check_float_controls(w, leaver);
   if (leaver.stack.get() == nullptr) [[unlikely]] {  // adopted: from now on the stack is its own
     leaver.stack.set(w.run.active.get());
+    leaver.touched = true;
     w.count.adopted.add(1);
   }
   platform::annotate::hand_over(&leaver);
@@ -215,11 +236,11 @@ RAMIE_FLATTEN fiber_end runner::run_body(fiber& f, bool wanted) noexcept {
   fiber_record& record = *f.record;
   auto how = fiber_end::cancelled;
   if (wanted) [[likely]] {
-    how = f.ops->run(record);
+    how = ops_of(record).run(record);
   } else {
-    f.ops->discard(record, discard_cause::cancelled);
+    ops_of(record).discard(record, discard_cause::cancelled);
   }
-  if (record.extras != nullptr) [[unlikely]]
+  if (record.extras() != nullptr) [[unlikely]]
     drop_extras(record);
   return how;
 }
@@ -236,11 +257,10 @@ RAMIE_FLATTEN void runner::conclude(worker& w, fiber& f, fiber_end how, const ca
   w.current.set(nullptr);
   if (f.linked) [[unlikely]]  // also if it never left: a wait may be refused after that
     f.home->unlink_fiber(f);
-  const fiber_ops& ops = *f.ops;  // after finish the frame may be another's
-  fiber_record& record = *f.record;
+  fiber_record& record = *f.record;  // after finish the frame may be another's
   cancel_scope& home = *f.home;
   f.word.finish(how == fiber_end::done ? lifecycle::done : lifecycle::cancelled);
-  ops.retire(record, home, joiner);
+  ops_of(record).retire(record, home, joiner);
 }
 
 }  // namespace ramie::runtime_internal

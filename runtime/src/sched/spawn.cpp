@@ -15,21 +15,24 @@ RAMIE_FLATTEN fiber* runner::take_frame(worker& w) {
   return w.run.frames.take(w.sched.frames);
 }
 
+RAMIE_NOINLINE fiber* runner::refill_frames(worker& w) noexcept {
+  try {
+    return take_frame(w);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 namespace {
 
 // Everything but the queue.
 RAMIE_FLATTEN void prepare(fiber& f, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                            std::uint8_t size_class, source_location site) noexcept {
-  f.ops = &ops;
+  record.ops.store(&ops, std::memory_order_relaxed);
   f.record = &record;
-  record.frame.store(&f, std::memory_order_release);
-  f.scope = f.home = &scope;
-  f.site.set(site);
-  f.last_worker.set(0);
-  f.size_class = size_class;
-  f.cancel_delivered = 0;
-  f.set_own_scope(nullptr);
-  f.word.init_to_runnable(static_cast<std::uint16_t>(f.wait_ticket.load(std::memory_order_relaxed)));
+  record.set_frame(&f);
+  f.begin_life(scope, size_class, site);
+  f.word.init_to_runnable(f.low_ticket());
 }
 
 std::uint8_t class_or_default(const scheduler& sched, std::size_t stack_size) {
@@ -42,14 +45,14 @@ void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& reco
                 std::size_t stack_size, source_location site) {
   worker_local* local = at.local;
   const auto size_class = class_or_default(*local->runs_in, stack_size);
-  if (at.self->record->extras != nullptr) [[unlikely]] {
+  if (at.self->record->extras() != nullptr) [[unlikely]] {
     inherit_locals(*at.self->record, record);
     local = this_worker_local();  // a copy constructor that waits may come back elsewhere
   }
   worker& w = static_cast<worker&>(*local);
   fiber* const f = runner::take_frame(w);
   prepare(*f, ops, record, scope, size_class, site);
-  if (record.extras != nullptr) [[unlikely]]
+  if (record.extras() != nullptr) [[unlikely]]
     announce_extras(*f);
   // What the spawner has found clean is clean for a child of its innermost scope.
   f->seen_epoch.set(at.self->scope == &scope ? at.self->seen_epoch.get() : 0);
@@ -60,9 +63,15 @@ void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& reco
 
 namespace {
 
-// These two return true: try_spawn_fast ends with them, and needs no frame of its own.
-RAMIE_NOINLINE bool push_slow(worker& w, fiber& f) noexcept {
-  run_queues::push_spawned(w, f);
+// These two return true: try_spawn_task ends with them, and needs no frame of its own.
+RAMIE_NOINLINE bool push_task_slow(worker& w, counted_scope& scope, fiber_record& task) {
+  try {
+    run_queues::push_task(w, task);
+  } catch (...) {
+    scope.live.spawn_failed(true);
+    w.count.spawned.add(-1);
+    throw;
+  }
   return true;
 }
 RAMIE_NOINLINE bool signal_and_agree(worker& w) noexcept {
@@ -72,21 +81,16 @@ RAMIE_NOINLINE bool signal_and_agree(worker& w) noexcept {
 
 }  // namespace
 
-bool try_spawn_fast(counted_scope& scope, fiber_record& record, source_location site, const fiber_ops& ops) noexcept {
+bool try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) {
   worker& w = *this_worker();
-  const fiber& self = *w.current.get();
-  if (self.record->extras != nullptr) [[unlikely]]
+  if (w.current.get()->record->extras() != nullptr) [[unlikely]]
     return false;
-  fiber* const f = runner::take_frame_if_any(w);
-  if (f == nullptr) [[unlikely]]
-    return false;
-  prepare(*f, ops, record, scope, w.sched.default_class, site);
-  f->seen_epoch.set(self.scope == &scope ? self.seen_epoch.get() : 0);
-  platform::annotate::hand_over(f);
+  record.make_task(scope, site);
+  platform::annotate::hand_over(&record);
   scope.live.spawned_by_owner();
   w.count.spawned.add(1);
-  if (!run_queues::try_push_spawned(w, *f)) [[unlikely]]
-    return push_slow(w, *f);
+  if (!run_queues::try_push_task(w, record)) [[unlikely]]
+    return push_task_slow(w, scope, record);
   return w.pool.needs_no_signal() || signal_and_agree(w);
 }
 
@@ -102,7 +106,7 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
   sched.queues.wait_for_capacity();
   fiber* const f = sched.frames.take_one();
   prepare(*f, ops, record, scope, size_class, site);
-  if (record.extras != nullptr) announce_extras(*f);
+  if (record.extras() != nullptr) announce_extras(*f);
   f->seen_epoch.set(0);
   platform::annotate::hand_over(f);
   sched.queues.push_from_outside(sched.pool, *f);

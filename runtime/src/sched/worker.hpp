@@ -48,6 +48,7 @@
 #include "lifo_slot.hpp"
 #include "pacer.hpp"
 #include "policy.hpp"
+#include "queued.hpp"
 #include "steal_policy.hpp"
 
 namespace ramie::runtime_internal {
@@ -82,8 +83,8 @@ enum class departure : std::uint8_t {
 struct ring_overflow {
   worker& from;
   platform::owned<bool> happened{false};  // since the last yield
-  void put(fiber* f) noexcept;
-  void put(fiber* const* items, std::uint32_t count) noexcept;
+  void put(queued* entry) noexcept;
+  void put(queued* const* items, std::uint32_t count) noexcept;
 };
 
 class alignas(platform::cache_line) worker : public worker_local, public platform::thread_anchor {
@@ -129,7 +130,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     platform::owned<std::uint32_t> fresh_polls{0};  // the same, of fibers that started before older ones
     ring_overflow overflow;
     alignas(platform::cache_line) lifo_slot<fiber> newest;
-    alignas(platform::cache_line) deque<fiber> ring;
+    alignas(platform::cache_line) deque<queued> ring;
   };
 
   // The worker pool's. Touched by other threads.

@@ -2,7 +2,9 @@
 #include "extras.hpp"
 
 #include <atomic>
+#include <bit>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <ramie/platform/spin_lock.hpp>
@@ -20,13 +22,13 @@ namespace {
 constinit platform::spin_lock names_lock;
 
 fiber_extras& extras_of(fiber_record& record) {
-  if (record.extras == nullptr) {
+  if (record.extras() == nullptr) {
     auto* const fresh = new fiber_extras;
     std::lock_guard hold(names_lock);
-    record.extras = fresh;
-    if (fiber* const f = record.frame.load(std::memory_order_relaxed)) f->has_extras.set(true);
+    record.set_extras(fresh);
+    if (fiber* const f = record.frame()) f->has_extras.set(true);
   }
-  return *record.extras;
+  return *record.extras();
 }
 
 // (Appended piece by piece: gcc 12 warns wrongly about operator+ here.)
@@ -53,16 +55,16 @@ void name_fiber(fiber_record& record, std::string_view name) {
 
 // A destructor of a value may use other values, even make new ones: take the list apart until none is left.
 void drop_extras(fiber_record& record) noexcept {
-  if (record.extras == nullptr) return;
-  while (local_node* const node = record.extras->locals) {
-    record.extras->locals = node->next;
+  fiber_extras* const gone = record.extras();
+  if (gone == nullptr) return;
+  while (local_node* const node = gone->locals) {
+    gone->locals = node->next;
     node->destroy(node);
   }
-  fiber_extras* gone = nullptr;
   {
     std::lock_guard hold(names_lock);
-    gone = std::exchange(record.extras, nullptr);
-    if (fiber* const f = record.frame.load(std::memory_order_relaxed)) f->has_extras.set(false);
+    record.set_extras(nullptr);
+    if (fiber* const f = record.frame()) f->has_extras.set(false);
   }
   delete gone;
 }
@@ -73,7 +75,7 @@ void announce_extras(fiber& f) noexcept {
 }
 
 void inherit_locals(const fiber_record& parent, fiber_record& child) {
-  for (const local_node* node = parent.extras->locals; node != nullptr; node = node->next) {
+  for (const local_node* node = parent.extras()->locals; node != nullptr; node = node->next) {
     if (node->copy == nullptr) continue;
     fiber_extras& extras = extras_of(child);
     local_node* const copy = node->copy(*node);
@@ -83,7 +85,7 @@ void inherit_locals(const fiber_record& parent, fiber_record& child) {
 }
 
 const char* name_in(const fiber_record* record) noexcept {
-  return record != nullptr && record->extras != nullptr ? record->extras->name.c_str() : "";
+  return record != nullptr && record->extras() != nullptr ? record->extras()->name.c_str() : "";
 }
 
 std::string describe(const fiber& f) {
@@ -98,19 +100,41 @@ std::string describe_if_at(const platform::owned<fiber*>& place, const fiber& f)
   {
     std::lock_guard hold(names_lock);
     if (place.get() != &f) return {};
-    if (f.has_extras.get()) name = f.record->extras->name;
+    if (f.has_extras.get()) name = f.record->extras()->name;
   }
   std::string all = describe_as(f, name.c_str());
   return place.get() == &f ? all : std::string();
 }
 
+namespace {
+
+// Of a task: where it was spawned. Nothing: it has a frame by now, or never was a task. The steps: fiber_ops.hpp.
+std::optional<source_location> site_of_task(const fiber_record& record) noexcept {
+  if (!record.is_unstarted_task(std::memory_order_acquire)) return std::nullopt;
+  const source_location site = record.task_site();
+  if (std::bit_cast<std::uintptr_t>(site) == 0 || !record.is_unstarted_task()) return std::nullopt;
+  return site;
+}
+
+}  // namespace
+
+source_location spawn_site(const fiber_record& record) noexcept {
+  if (const auto site = site_of_task(record)) return *site;
+  const fiber* const f = record.frame(std::memory_order_acquire);
+  return f != nullptr ? f->site.get() : source_location{};
+}
+
 std::string describe_briefly(const fiber_record& record) {
   std::string name;
+  if (const auto site = site_of_task(record)) {
+    append_place(name.append("not started ("), *site);
+    return name.append(")");
+  }
   {
     std::lock_guard hold(names_lock);
-    if (record.extras != nullptr) name = record.extras->name;
+    if (record.extras() != nullptr) name = record.extras()->name;
   }
-  const fiber* const f = record.frame.load(std::memory_order_acquire);
+  const fiber* const f = record.frame(std::memory_order_acquire);
   if (!name.empty() || f == nullptr) return name;
   append_place(name.append("#").append(std::to_string(f->number)).append(" ("), f->site.get());
   return name.append(")");
@@ -143,9 +167,8 @@ std::uint64_t next_local_key() noexcept {
 
 local_node* find_local(std::uint64_t key) noexcept {
   const fiber* const f = known_self();
-  if (f == nullptr || f->record->extras == nullptr) return nullptr;
-  const fiber_record& record = *f->record;
-  for (local_node* node = record.extras->locals; node != nullptr; node = node->next) {
+  if (f == nullptr || f->record->extras() == nullptr) return nullptr;
+  for (local_node* node = f->record->extras()->locals; node != nullptr; node = node->next) {
     if (node->key == key) return node;
   }
   return nullptr;

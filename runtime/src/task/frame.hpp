@@ -39,7 +39,6 @@ class alignas(frame_bytes) fiber : public fiber_head {
 
   scope_link link;               // in home's list of fibers that have parked
   cancel_scope* home = nullptr;  // the scope it was spawned into; null: a plain thread's proxy
-  const fiber_ops* ops = nullptr;
   fiber_record* record = nullptr;
   platform::owned<source_location> site{};
   // 0 when it is spawned; else written by policies only. Chaos: the index of the worker it last ran on, plus one.
@@ -47,6 +46,24 @@ class alignas(frame_bytes) fiber : public fiber_head {
   platform::owned<std::uint16_t> last_worker{0};
   // True while `record` and its extras may be read by another thread that holds the lock of names (extras.cpp).
   platform::owned<bool> has_extras{false};
+  // The fiber has left its first stack, is or was in home's list, or has been thrown a cancellation: its frame can't
+  // simply be the next fiber's.
+  bool touched = false;
+
+  // What a new fiber begins with, besides its record and its word. The owner of the frame.
+  void begin_life(cancel_scope& in, std::uint8_t stack_class, source_location spawned_at) noexcept {
+    scope = home = &in;
+    site.set(spawned_at);
+    last_worker.set(0);
+    size_class = stack_class;
+    cancel_delivered = 0;
+    touched = false;
+    set_own_scope(nullptr);
+  }
+  // The ticket of its last wait, as the word has it.
+  [[nodiscard]] std::uint16_t low_ticket() const noexcept {
+    return static_cast<std::uint16_t>(wait_ticket.load(std::memory_order_relaxed));
+  }
 
   [[nodiscard]] bool is_proxy() const noexcept { return home == nullptr; }
   // Of a live fiber. Null: a proxy.

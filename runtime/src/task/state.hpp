@@ -124,6 +124,14 @@ class fiber_word {
     bits_.store(word_view(lifecycle::runnable, ticket).bits(), std::memory_order_relaxed);
   }
 
+  // A join, which calls one child after the other under a frame of its own: none of them waits in a queue (join.cpp).
+  void init_to_running(std::uint16_t ticket) noexcept {
+    if constexpr (platform::debug_checks) {
+      if (const auto seen = load(); !has_no_fiber(seen.state())) illegal(seen, lifecycle::running);
+    }
+    bits_.store(word_view(lifecycle::running, ticket).bits(), std::memory_order_relaxed);
+  }
+
   // The fiber itself, when it is given a stack or gets its own back. Acquire: pairs with the release of
   // whoever made it runnable, so that it sees what its waker did. F1.
   void runnable_to_running() noexcept { owner_step(lifecycle::runnable, lifecycle::running); }

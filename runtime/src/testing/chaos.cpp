@@ -53,6 +53,7 @@ class chaos_policy final : public scheduling_policy {
   }
 
   void enqueue(worker& w, fiber& f, bool woken) noexcept override;
+  void enqueue_task(worker& w, fiber_record& task) noexcept override;
   fiber* next(worker& w) noexcept override;
   fiber* next_for_join(worker& w) noexcept override;
   bool decides_joins() const noexcept override { return false; }
@@ -85,9 +86,18 @@ void chaos_policy::enqueue(worker& w, fiber& f, bool woken) noexcept {
   if (wanted_.steals && f.held_back.get() == 0 && happens(w, ring_odds)) {
     run_queues::push_ring(w, f);
   } else {
-    w.sched.queues.inject(f);
+    w.sched.queues.inject(as_entry(f));
     w.pool.signal(&w);
   }
+}
+
+void chaos_policy::enqueue_task(worker& w, fiber_record& task) noexcept {
+  if (wanted_.steals && happens(w, ring_odds)) {
+    w.queue.ring.push(as_entry(task), w.queue.overflow);
+  } else {
+    w.sched.queues.inject(as_entry(task));
+  }
+  w.pool.signal(&w);
 }
 
 bool chaos_policy::preempts(worker& w, point where) noexcept {
@@ -108,7 +118,7 @@ bool chaos_policy::preempts(worker& w, point where) noexcept {
 }
 
 fiber* chaos_policy::next_for_join(worker& w) noexcept {
-  fiber* const f = w.sched.queues.take_one_injected();
+  fiber* const f = w.sched.queues.take_one_injected(w);
   if (f == nullptr) return nullptr;
   f->held_back.set(0);
   f->last_worker.set(static_cast<std::uint16_t>(w.index + 1));
@@ -138,7 +148,7 @@ fiber* chaos_policy::pick(worker& w) noexcept {
   }
   if (none_injected && run_queues::ring_empty(w)) return steal(w);
   fiber* f = happens(w, 2) ? run_queues::pop_oldest(w) : nullptr;
-  if (f == nullptr) f = queues.take_one_injected();
+  if (f == nullptr) f = queues.take_one_injected(w);
   if (f == nullptr) f = run_queues::pop_oldest(w);
   return f != nullptr ? f : steal(w);
 }
@@ -166,7 +176,7 @@ fiber* chaos_policy::next(worker& w) noexcept {
       w.count.polls.add(1);
       return f;
     }
-    queues.inject(*f);
+    queues.inject(as_entry(*f));
     w.pool.signal(&w);
     if (!too_early) platform::yield_thread();
   }

@@ -57,8 +57,8 @@ void director::admit(fiber& f) {
   ready_.push_back(&f);
 }
 
-void director::collect(scheduler& s) {
-  while (fiber* const f = s.queues.take_one_injected()) {
+void director::collect(worker& w) {
+  while (fiber* const f = w.sched.queues.take_one_injected(w)) {
     platform::annotate::take_over(f);
     admit(*f);
   }
@@ -76,13 +76,13 @@ std::size_t director::choose() noexcept {
 
 fiber* director::next(worker& w) noexcept {
   std::unique_lock hold(mutex_);
-  collect(w.sched);
+  collect(w);
   if (ready_.empty()) return nullptr;
   if (++steps_ > wanted_.max_steps) {
     hold.unlock();
     give_up(w);
     hold.lock();
-    collect(w.sched);
+    collect(w);
   }
   const auto at = static_cast<std::ptrdiff_t>(choose());
   fiber* const f = ready_[static_cast<std::size_t>(at)];
@@ -93,14 +93,19 @@ fiber* director::next(worker& w) noexcept {
 }
 
 void director::enqueue(worker& w, fiber& f, bool) noexcept {
-  w.sched.queues.inject(f);
+  w.sched.queues.inject(as_entry(f));
+  w.pool.signal(&w);
+}
+
+void director::enqueue_task(worker& w, fiber_record& task) noexcept {
+  w.sched.queues.inject(as_entry(task));
   w.pool.signal(&w);
 }
 
 bool director::preempts(worker& w, point where) noexcept {
   if (where == point::after_wake && !wanted_.wake_switches) return false;
   std::lock_guard hold(mutex_);
-  collect(w.sched);
+  collect(w);
   if (++steps_ > wanted_.max_steps) return true;
   if (ready_.empty()) return false;
   ++points_;

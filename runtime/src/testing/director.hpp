@@ -36,6 +36,7 @@ class director final : public scheduling_policy {
 
   // These end the program if memory runs out.
   void enqueue(worker& w, fiber& f, bool woken) noexcept override;
+  void enqueue_task(worker& w, fiber_record& task) noexcept override;
   fiber* next(worker& w) noexcept override;
   fiber* next_for_join(worker& w) noexcept override { return next(w); }
   bool decides_joins() const noexcept override { return true; }
@@ -54,7 +55,7 @@ class director final : public scheduling_policy {
   [[nodiscard]] testing::explore_report verdict(std::exception_ptr thrown);
 
  private:
-  void collect(scheduler& s);
+  void collect(worker& w);
   void admit(fiber& f);
   [[nodiscard]] std::size_t choose() noexcept;
   [[nodiscard]] std::int64_t& priority_of(const fiber& f) noexcept;

@@ -79,7 +79,7 @@ TEST_CASE("the monitor watches while somebody runs fibers with something queued,
     (void)w.queue.ring.pop_old();
   }
   SECTION("the injection queue") {
-    test::injection(s.sched()).put(&s.fibers[0]);
+    test::injection(s.sched()).put(as_entry(s.fibers[0]));
     only_while_active();
   }
   SECTION("the slot, which thieves do not see") {
@@ -118,7 +118,7 @@ TEST_CASE("a searching worker that retires looks once more for those who relied 
     s.sched().pool.idle().announce_sleep(0, true);
     s.w(1).dispatch.searching.set(true);
     REQUIRE(s.sched().pool.idle().load().searching() == 1);
-    if (queued) test::injection(s.sched()).put(&s.fibers[0]);
+    if (queued) test::injection(s.sched()).put(as_entry(s.fibers[0]));
     s.sched().pool.drain(s.w(1));
     CHECK(s.sched().pool.idle().load().parked() == (queued ? 0 : 1));
     CHECK(s.w(0).parker.park_until(time_point::min()) == queued);  // it has a token

@@ -204,7 +204,7 @@ TEST_CASE("a runtime that ends with a frame missing or a fiber queued ends the p
         static ramie::runtime_internal::fiber f;
         ramie::runtime rt(with_workers(1));
         ramie::runtime_internal::scheduler_of(rt).queues.reserve(1);
-        ramie::runtime_internal::scheduler_of(rt).queues.inject(f);
+        ramie::runtime_internal::scheduler_of(rt).queues.inject(ramie::runtime_internal::as_entry(f));
       },
       "fibers are still queued while their runtime ends");
 }

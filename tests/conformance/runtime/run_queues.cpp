@@ -50,9 +50,9 @@ TEST_CASE("a woken fiber goes to the slot, a spawned one to the young end, one f
   CHECK_FALSE(b.w().queue.newest.empty());
   CHECK(b.w().queue.ring.size() == 2);
   b.wake(6);  // the older one is displaced, to the young end
-  CHECK(b.w().queue.ring.peek_young() == &b.fibers[5]);
+  CHECK(b.w().queue.ring.peek_young() == as_entry(b.fibers[5]));
   run_queues::push_spawned(b.w(), b.fibers[7]);
-  CHECK(b.w().queue.ring.peek_young() == &b.fibers[7]);
+  CHECK(b.w().queue.ring.peek_young() == as_entry(b.fibers[7]));
   b.sched().queues.push_from_outside(b.sched().pool, b.fibers[8]);
   CHECK(test::injection(b.sched()).size() == 1);
   CHECK(b.all() == order{6, 0, 1, 5, 7, 8});
@@ -105,7 +105,7 @@ TEST_CASE("the slot's turns begin anew at the end of a tick", "[conformance][que
 // Q12, Q18: in the order of the clause, when the injection queue's turn has come and when it has not.
 TEST_CASE("the injection queue has its turn before the slot, else comes behind the ring", "[conformance][queues]") {
   busy_worker b(1);
-  test::injection(b.sched()).put(&b.fibers[8]);
+  test::injection(b.sched()).put(as_entry(b.fibers[8]));
   b.wake(5);
   SECTION("its turn") {
     b.w().count.polls.set(interval_for(initial_task_estimate.count()) - 1);
@@ -120,7 +120,7 @@ TEST_CASE("a worker steals only when the injection queue is empty, too", "[confo
   test::live(s.sched()).store(2);
   s.w(1).life.state.store(worker_state::active);
   for (std::size_t i = 0; i < 2; ++i) s.push(s.fibers[i], 1);
-  test::injection(s.sched()).put(&s.fibers[5]);
+  test::injection(s.sched()).put(as_entry(s.fibers[5]));
   CHECK(s.sched().dispatch.next(s.w(0)) == &s.fibers[5]);
   CHECK(s.w(0).life.state.load() == worker_state::active);
   CHECK(s.w(0).count.steals.get() == 0);
@@ -159,7 +159,7 @@ TEST_CASE("who takes more than one from the injection queue tells a sleeper", "[
     s.nobody_searches();
     s.w(1).life.state.store(worker_state::sleep);
     s.sched().pool.idle().announce_sleep(1, false);
-    for (std::size_t i = 0; i < queued; ++i) test::injection(s.sched()).put(&s.fibers[i]);
+    for (std::size_t i = 0; i < queued; ++i) test::injection(s.sched()).put(as_entry(s.fibers[i]));
     CHECK(dispatcher::next_local(s.w()) == &s.fibers[0]);
     CHECK(s.w().queue.ring.size() == queued - 1);
     CHECK(s.sched().pool.idle().load().parked() == (queued == 1 ? 1 : 0));
@@ -237,7 +237,7 @@ TEST_CASE("a thread outside that spawns waits at the soft mark", "[conformance][
   threadless_runtime s;
   auto& sched = s.sched();
   test::live(sched).store(1);  // else the spawn would start the first worker
-  std::vector<fiber*> many(injection_soft_capacity, &s.fibers[0]);
+  std::vector<queued*> many(injection_soft_capacity, as_entry(s.fibers[0]));
   sched.queues.reserve(many.size() + 2);
   test::injection(sched).put(many.data(), static_cast<std::uint32_t>(many.size() - 1));
   CHECK(s.runtime().stats().injection_over_mark == 0);
@@ -328,8 +328,8 @@ TEST_CASE("what was spawned last goes first when its spawner waits, but not for 
 // Q10, Q12, Q13
 TEST_CASE("the injection queue's turn takes one fiber while the ring has some, else a batch", "[conformance][queues]") {
   threadless_runtime s;
-  for (std::size_t i = 0; i < 11; ++i) test::injection(s.sched()).put(&s.fibers[i]);
-  s.w().queue.ring.push(&s.fibers[11], s.w().queue.overflow);
+  for (std::size_t i = 0; i < 11; ++i) test::injection(s.sched()).put(as_entry(s.fibers[i]));
+  s.w().queue.ring.push(as_entry(s.fibers[11]), s.w().queue.overflow);
   s.w().count.polls.set(interval_for(initial_task_estimate.count()) - 1);  // its turn comes with the next poll
   CHECK(dispatcher::next_local(s.w()) == &s.fibers[0]);
   CHECK(test::injection(s.sched()).size() == 10);

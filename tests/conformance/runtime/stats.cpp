@@ -367,7 +367,7 @@ template <class Condition>
 const fiber* next_after(threadless_runtime& s, Condition holds) {
   std::thread helper([&] {
     test::until(holds);
-    test::injection(s.sched()).put(&s.fibers[0]);
+    test::injection(s.sched()).put(as_entry(s.fibers[0]));
     s.w().unpark();
   });
   const fiber* const found = s.sched().dispatch.next(s.w());

@@ -105,7 +105,7 @@ struct still_chaos {
     for (auto& w : sched().pool.workers()) w->life.state.store(worker_state::active);
   }
   ~still_chaos() {
-    for (fiber* f = nullptr; test::injection(sched()).take(&f, 1) != 0;) {
+    for (queued* entry = nullptr; test::injection(sched()).take(&entry, 1) != 0;) {
     }
   }
   [[nodiscard]] scheduler& sched() { return scheduler_of(rt); }
@@ -129,15 +129,15 @@ TEST_CASE("each fiber that is held back is counted", "[conformance][stats][chaos
 // While there is something in the injection queue nobody needs to steal.
 TEST_CASE("each theft without need is counted", "[conformance][stats][chaos]") {
   still_chaos s(with_only(&ramie::chaos_mode::steals, 2));
-  test::injection(s.sched()).put(&s.fibers[0]);
-  test::injection(s.sched()).put(&s.fibers[1]);
-  for (std::size_t i = 2; i < 100; ++i) s.w(1).queue.ring.push(&s.fibers[i], s.w(1).queue.overflow);
+  test::injection(s.sched()).put(as_entry(s.fibers[0]));
+  test::injection(s.sched()).put(as_entry(s.fibers[1]));
+  for (std::size_t i = 2; i < 100; ++i) s.w(1).queue.ring.push(as_entry(s.fibers[i]), s.w(1).queue.overflow);
   for (int i = 0; i < 500; ++i) {
     fiber* const f = s.sched().dispatch.next(s.w());
     if (test::injection(s.sched()).size() < 2) {
-      test::injection(s.sched()).put(f);
+      test::injection(s.sched()).put(as_entry(*f));
     } else {
-      s.w(1).queue.ring.push(f, s.w(1).queue.overflow);
+      s.w(1).queue.ring.push(as_entry(*f), s.w(1).queue.overflow);
     }
   }
   const auto seen = s.rt.stats();
@@ -148,11 +148,11 @@ TEST_CASE("each theft without need is counted", "[conformance][stats][chaos]") {
 TEST_CASE("a worker that is retired for no reason is counted", "[conformance][stats][chaos]") {
   still_chaos s(with_only(&ramie::chaos_mode::scaling, 2, true));
   test::live(s.sched()).store(4);
-  test::injection(s.sched()).put(&s.fibers[0]);
+  test::injection(s.sched()).put(as_entry(s.fibers[0]));
   fiber* f = &s.fibers[0];
   for (int i = 0; i < 100'000 && f != nullptr; ++i) {
     f = s.sched().dispatch.next(s.w());
-    if (f != nullptr) test::injection(s.sched()).put(f);
+    if (f != nullptr) test::injection(s.sched()).put(as_entry(*f));
   }
   CHECK(f == nullptr);
   CHECK(s.w().life.state.load() == worker_state::draining);

@@ -111,7 +111,7 @@ TEST_CASE("a draining worker steals nothing and takes nothing", "[conformance][e
       worker& w = *this_worker();
       test::fiber_group c(rt);
       for (int i = 0; i < 3; ++i) c.spawn([&] { ran.fetch_add(1); });
-      fiber* const youngest = w.queue.ring.pop_young();
+      queued* const youngest = w.queue.ring.pop_young();
       victim.queue.ring.push(youngest, victim.queue.overflow);
       test::live(sched).store(3);
       test::stalled(sched).fetch_add(1);
@@ -125,7 +125,7 @@ TEST_CASE("a draining worker steals nothing and takes nothing", "[conformance][e
   const int ran_meanwhile = ran.load();
   const auto left = test::injection(sched).size();
   const auto not_stolen = victim.queue.ring.size();
-  if (fiber* const f = victim.queue.ring.pop_old()) test::injection(sched).put(f);
+  if (queued* const entry = victim.queue.ring.pop_old()) test::injection(sched).put(entry);
   test::live(sched).store(0);
   const bool again = ran_meanwhile == 3 || sched.pool.promote_one();
   outside.join();
@@ -370,17 +370,17 @@ TEST_CASE("a worker that could not be started can be started later", "[conforman
 // E9
 TEST_CASE("a draining worker moves all it has to the injection queue", "[conformance][elastic]") {
   threadless_runtime s;
-  for (std::size_t i = 1; i < 12; ++i) s.w().queue.ring.push(&s.fibers[i], s.w().queue.overflow);
+  for (std::size_t i = 1; i < 12; ++i) s.w().queue.ring.push(as_entry(s.fibers[i]), s.w().queue.overflow);
   (void)s.w().queue.newest.put(&s.fibers[0]);
   s.sched().pool.drain(s.w());
   CHECK(s.w().life.state.load() == worker_state::draining);
   CHECK(s.w().queue.ring.empty());
   CHECK(s.w().queue.newest.empty());
   CHECK(s.sched().pool.retired() == 1);
-  fiber* out[12] = {};
+  queued* out[12] = {};
   REQUIRE(test::injection(s.sched()).take(out, 12) == 12);
   int in_order = 0;
-  for (std::size_t i = 0; i < 12; ++i) in_order += out[i] == &s.fibers[i];
+  for (std::size_t i = 0; i < 12; ++i) in_order += out[i] == as_entry(s.fibers[i]);
   CHECK(in_order == 12);
 }
 

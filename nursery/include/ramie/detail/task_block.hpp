@@ -2,7 +2,7 @@
 // What a nursery keeps for a task, in one block of its memory: the runtime's record of the fiber, marks, storage for
 // the result, the closure. Not part of the API; templates of nursery.hpp make it.
 //
-//   fiber_record        the runtime's part: the frame, and the extras of the few fibers that have some
+//   fiber_record        the runtime's part: what the fiber runs, where it belongs, the marks of its end
 //   task_block          what the nursery needs of every task, whatever its type
 //   result_holder<R>    with storage for the result
 //   typed_task_block    with the closure
@@ -40,15 +40,19 @@ using namespace runtime_internal;
 struct nursery_core;
 struct task_block;
 
-struct task_type {
-  fiber_ops ops;
+struct task_type : fiber_ops {
   void (*destroy_result)(task_block&) noexcept;  // null: there is nothing to destroy
   void (*destroy_closure)(task_block&) noexcept;
 };
 
 // How far the end of a task is. One word, so that exactly one of two sees the other: who ends it, or who waits for it
 // (task_wanted) or cancels it alone (task_targeted).
-enum end_marks : std::uint8_t { task_finished = 1, task_wanted = 2, task_targeted = 4 };
+// These are the record's `marks`.
+enum end_marks : std::uint8_t { task_finished = 1, task_wanted = 2, task_targeted = fiber_record::targeted };
+
+// What a record `leaves` when its task ends. Nothing: the block is of the smallest size, the owner's own, and has no
+// result that must be destroyed.
+enum leftovers : std::uint8_t { leaves_result = 1, leaves_shared_block = 2, leaves_large_block = 4 };
 
 enum class task_outcome : std::uint8_t { none, value, taken, failed, cancelled };
 
@@ -74,40 +78,38 @@ struct reserved_block {
   bool shared;
 };
 
+// The record's `ops`: null if the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse
+// must not see marks of the block's former life. The store has set it to null under its lock, and others may be looking
+// while the block is made.
 struct task_block : fiber_record {
-  explicit task_block(block_origin from) noexcept : origin(from) {}
+  explicit task_block(block_origin from) noexcept : origin(from) {
+    leaves = static_cast<std::uint8_t>((from.shared ? leaves_shared_block : 0) |
+                                       (from.size_class != 0 ? leaves_large_block : 0));
+  }
 
-  // Null: the block holds no task (yet). Set last, with release: whoever looks for blocks to reuse must not see marks
-  // of the block's former life. In a union, so that making the record leaves it alone: the store has set it to null
-  // under its lock, and others may be looking.
-  union {
-    atomic<const task_type*> type;
-  };
-  atomic<std::uint8_t> end{0};  // end_marks
-  atomic<bool> dropped{false};
   task_outcome outcome = task_outcome::none;
-  bool has_result = false;
   block_origin origin;
 };
 
 [[nodiscard]] inline bool has_finished(const task_block& task) noexcept {
-  return (task.end.load(std::memory_order_acquire) & task_finished) != 0;  // pairs with the releases in task_retired
+  return (task.marks.load(std::memory_order_acquire) & task_finished) != 0;  // pairs with the releases in task_retired
 }
 [[nodiscard]] inline const task_type& task_type_of(const task_block& task) noexcept {
-  return *task.type.load(std::memory_order_relaxed);
+  return static_cast<const task_type&>(ops_of(task));
 }
 
 // Whoever may destroy it, by the rules above; at most once.
 inline void destroy_result(task_block& task) noexcept {
-  if (!task.has_result) return;
-  if (const auto destroy = task_type_of(task).destroy_result) destroy(task);
-  task.has_result = false;
+  if ((task.leaves & leaves_result) == 0) return;
+  task_type_of(task).destroy_result(task);
+  task.leaves &= static_cast<std::uint8_t>(~leaves_result);
 }
 
 // The nursery's part of every fiber_ops. task_failed is called in a catch block.
 fiber_end task_failed(task_block& task) noexcept;
 void task_discarded(task_block& task, discard_cause why) noexcept;
 void task_retired(fiber_record& task, cancel_scope& home, const cancel_scope* joiner) noexcept;
+void task_aimed_at(fiber_record& task, fiber& f) noexcept;
 
 template <class R>
 struct result_holder : task_block {
@@ -121,7 +123,7 @@ struct result_holder : task_block {
     } else {
       ::new (static_cast<void*>(storage)) stored(call());
     }
-    has_result = true;
+    if constexpr (must_destroy) leaves |= leaves_result;
   }
   [[nodiscard]] stored& value() noexcept { return *std::launder(reinterpret_cast<stored*>(storage)); }
   static constexpr bool must_destroy = !std::is_trivially_destructible_v<stored>;
@@ -158,7 +160,7 @@ struct typed_task_block final : result_holder<R> {
     } else {
       ::new (static_cast<void*>(closure)) Work{std::forward<Parts>(parts)...};
     }
-    this->type.store(&type_of, std::memory_order_release);
+    this->ops.store(&type_of, std::memory_order_release);
   }
 
  private:
@@ -185,7 +187,7 @@ struct typed_task_block final : result_holder<R> {
 
   static void destroy_closure_of(task_block& self) noexcept { static_cast<typed_task_block&>(self).destroy_closure(); }
 
-  static constexpr task_type type_of{{&run, &discard, &task_retired},
+  static constexpr task_type type_of{{&run, &discard, &task_retired, &task_aimed_at},
                                      result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr,
                                      &destroy_closure_of};
 

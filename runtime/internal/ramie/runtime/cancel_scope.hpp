@@ -23,7 +23,8 @@
 // scope that the fiber has opened, comes by it where the walk leaves the fiber (seen_above), and a sweep from it visits
 // the fiber and the scopes of its home that the fiber has opened. The fiber's owner (the nursery) makes it, and sees to
 // it that the fiber's frame is there while it is used: it is pinned before the fiber can have ended, and the fiber's
-// end waits for the pins (leave_fiber).
+// end waits for the pins (leave_fiber). A fiber that has not started may have no frame yet: whoever gives it one tells
+// the owner, which aims the scope at it, before the fiber compares epochs for the first time (runner::give_frame).
 //
 // Nobody is marked while it runs. A cancellation bumps the runtime's epoch; a fiber compares the epoch
 // of its last check (at cancellation points, at its start, and when its park is committed) and walks
@@ -133,9 +134,11 @@ class cancel_scope : private scope_link {
     site_ = site;
     innermost = this;
   }
-  // The own scope of `f`, which can't end before this is pinned. From here on a cancellation of it reaches `f`.
+  // The own scope of a fiber of `home`, which can't end before this is pinned, and may have no frame yet.
   struct of_fiber {};
-  cancel_scope(of_fiber, fiber& f) noexcept;
+  cancel_scope(of_fiber, cancel_scope& home, source_location spawned_at) noexcept;
+  // The fiber has a frame: from here on a cancellation of its own scope reaches it. Idempotent; one at a time.
+  void aim_at(fiber& f) noexcept;
   // The fiber has ended, and nobody pins it again: waits for those who do. As the scheduler; idempotent.
   void leave_fiber() noexcept;
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be

@@ -36,6 +36,7 @@
 // than it has its turn.
 #pragma once
 
+#include <ramie/detail/fiber_ops.hpp>
 #include <ramie/runtime/cancel_scope.hpp>
 #include <ramie/runtime/current.hpp>
 #include <ramie/runtime/live_count.hpp>
@@ -43,10 +44,11 @@
 
 namespace ramie::runtime_internal {
 
-// A scope that counts the fibers spawned into it.
+// A scope that counts the fibers spawned into it, and keeps records that the owner may use for its next children.
 struct counted_scope : cancel_scope {
   using cancel_scope::cancel_scope;
   live_count live;
+  record_list unused;  // the owner's: the memory of children that have ended in place, plainly
 };
 
 // While fibers of `of` live: calls descendants in place, until none is at hand or one was taken that does not fit:

@@ -29,10 +29,10 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
 void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& record, cancel_scope& scope,
                 std::size_t stack_size, source_location site);
 
-// Like spawn_here, but for the owner of the scope and the plain case: a default stack, a pooled frame, nothing to
-// inherit. The fiber is counted. False: it is not the plain case, and nothing has happened.
-[[nodiscard]] bool try_spawn_fast(counted_scope& scope, fiber_record& record, source_location site,
-                                const fiber_ops& ops) noexcept;
+// Like spawn_here, but for the owner of the scope and the plain case: a default stack, nothing to inherit. The record,
+// whose `ops` are set, is queued as a task: it gets a frame when it starts. The fiber is counted. False: it is not the
+// plain case, and nothing has happened. Throws std::bad_alloc; nothing has happened then.
+[[nodiscard]] bool try_spawn_task(counted_scope& scope, fiber_record& record, source_location site);
 
 // Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
 void name_fiber(fiber_record& record, std::string_view name);
@@ -44,6 +44,9 @@ void drop_extras(fiber_record& record) noexcept;
 // Its name, or its number and site if it has none. Any thread that keeps the record there; if the fiber has ended
 // before this returns, the text may be another fiber's.
 [[nodiscard]] std::string describe_briefly(const fiber_record& record);
+
+// Where the fiber was spawned; empty if it is getting its frame at this moment. Any thread that keeps the record there.
+[[nodiscard]] source_location spawn_site(const fiber_record& record) noexcept;
 
 // The calling fiber's thread is being ended by force (platform::forced_unwind): says what to do, and ends the program.
 [[noreturn]] void thread_ended_in_fiber() noexcept;
