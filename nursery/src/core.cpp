@@ -67,7 +67,7 @@ void make_free_slots(worker_cache& full) noexcept {
 nursery_more& nursery_core::need_more() {
   if (nursery_more* const there = has_more()) return *there;
   auto fresh = std::make_unique<nursery_more>();
-  needs_slow_teardown.store(true, std::memory_order_relaxed);
+  note(needs_slow_teardown);
   nursery_more* expected = nullptr;
   if (!more.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *expected;
   return *fresh.release();
@@ -86,7 +86,7 @@ void nursery_core::record_failure(const task_block* task, std::exception_ptr wha
   {
     std::lock_guard hold(waiters_lock);
     if (unrecorded == nullptr) {
-      needs_slow_teardown.store(true, std::memory_order_relaxed);
+      note(needs_slow_teardown);
       unrecorded = what;
       unrecorded_task = task;
       return;

@@ -89,6 +89,14 @@ struct nursery_more {
   scope_deadline deadline;
 };
 
+enum core_notes : std::uint32_t {
+  // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded, has_grown.
+  needs_slow_teardown = 1,
+  has_results = 2,  // some result will have to be destroyed
+  scattered = 4,    // blocks of ended tasks are in no list: the store is to be put in order
+  has_grown = 8,    // the store
+};
+
 struct nursery_core : counted_scope {
   nursery_core() noexcept : counted_scope(unopened{}) {}
 
@@ -99,12 +107,9 @@ struct nursery_core : counted_scope {
   platform::atomic<nursery_more*> more{nullptr};
   platform::atomic<std::uint32_t> visitors{0};
   platform::owned<bool> joined{false};
-  // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
-  // By fibers that are counted, so the owner sees it when they have ended.
-  platform::atomic<bool> needs_slow_teardown{false};
-  // Set by whoever ends a task whose block is not in `unused` afterwards: the store is put in order at the end.
-  platform::atomic<bool> scattered{false};
-  platform::atomic<bool> has_results{false};  // some result will have to be destroyed
+  // What its end must look after, besides giving it back: core_notes. By the owner, and by fibers that are counted, so
+  // the owner sees it when they have ended.
+  platform::atomic<std::uint32_t> notes{0};
   block_store store{unused};
 
   // Written by others.
@@ -116,6 +121,13 @@ struct nursery_core : counted_scope {
   std::exception_ptr unrecorded;
   const task_block* unrecorded_task = nullptr;
   platform::owned<bool> unrecorded_received{false};
+
+  void note(std::uint32_t what) noexcept {
+    if ((notes.load(std::memory_order_relaxed) & what) != what) notes.fetch_or(what, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has_noted(std::uint32_t what) const noexcept {
+    return (notes.load(std::memory_order_relaxed) & what) != 0;
+  }
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
   [[nodiscard]] nursery_more& need_more();

@@ -97,7 +97,7 @@ class join_from_within final : public waitable {
 // Returns where the caller is then.
 RAMIE_FLATTEN worker_local* await_all(nursery_core& n, const call_context& at) {
   if (at.innermost() == &n) [[likely]] {
-    const auto [local, unfit] = run_descendants(n);
+    const auto [local, unfit] = run_descendants(n, *at.local);
     return local != nullptr ? local : park_until_done(n, n.live, unfit);
   }
   return await_from_within(n);
@@ -135,7 +135,7 @@ void end_triggers(nursery_core& n) noexcept {
 
 bool cancel_as_caller(nursery_core& n, cancel_reason reason) noexcept {
   sign_as_caller(reason);
-  n.needs_slow_teardown.store(true, std::memory_order_relaxed);
+  n.note(needs_slow_teardown);
   return n.cancel(std::move(reason));
 }
 
@@ -150,23 +150,21 @@ void clear_more(nursery_core& n, bool results) noexcept {
 
 [[gnu::noinline]] void teardown_slow(nursery_core& n) noexcept {
   while (n.visitors.load(std::memory_order_acquire) != 0) spin_yield();  // 3
-  const bool results = n.has_results.load(std::memory_order_relaxed);
+  const bool results = n.has_noted(has_results);
   if (results) n.store.clear(true, n.live.spawned());
   n.report_carried_if_dropped();
   n.report_what_is_left();
   if (n.has_more() != nullptr) clear_more(n, results);
   n.unrecorded = nullptr;
   n.unrecorded_received.set(false);
-  n.has_results.store(false, std::memory_order_relaxed);
   n.asked_to_stop.store(false, std::memory_order_relaxed);
-  n.needs_slow_teardown.store(false, std::memory_order_relaxed);
   n.forget_reason();
 }
 
 [[gnu::noinline]] void recycle_slow(nursery_core& n) noexcept {
   teardown_slow(n);
   n.store.clear(false, n.live.spawned());
-  n.scattered.store(false, std::memory_order_relaxed);
+  n.notes.store(0, std::memory_order_relaxed);
   worker_cache& here = this_worker_local()->nurseries;  // destructors may have waited, and come back elsewhere
   if (here.free_slots.get() == 0) make_free_slots(here);
   n.joined.set(false);
@@ -175,7 +173,7 @@ void clear_more(nursery_core& n, bool results) noexcept {
 
 // Blocks of tasks that have ended elsewhere, or whose handle was kept, are in no list.
 [[gnu::noinline]] void put_in_order(nursery_core& n) noexcept {
-  n.scattered.store(false, std::memory_order_relaxed);
+  n.notes.store(0, std::memory_order_relaxed);
   n.store.restart(n.live.spawned());
 }
 
@@ -183,10 +181,12 @@ RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
   const bool unseen = n.visitors.load(std::memory_order_acquire) == 0;                  // 3
-  const bool slow = n.needs_slow_teardown.load(std::memory_order_relaxed) || n.store.has_grown();
-  if (!unseen || slow || here.free_slots.get() == 0) [[unlikely]]
+  if (const auto notes = n.notes.load(std::memory_order_relaxed); notes != 0) [[unlikely]] {
+    if (notes != scattered) return recycle_slow(n);
+    put_in_order(n);
+  }
+  if (!unseen || here.free_slots.get() == 0) [[unlikely]]
     return recycle_slow(n);
-  if (n.scattered.load(std::memory_order_relaxed)) put_in_order(n);
   n.joined.set(false);
   give_core(here, n);
 }
@@ -213,14 +213,14 @@ void end_without_join(nursery_core& n) noexcept {
 [[gnu::noinline]] void end_open(nursery_core& n) noexcept {
   if (!n.joined.get()) end_without_join(n);
   if (!is_owner(n, current_context())) not_destroyed_by_owner();
-  n.needs_slow_teardown.store(true, std::memory_order_relaxed);  // it may have been cancelled
+  n.note(needs_slow_teardown);  // it may have been cancelled
   n.close();
 }
 
 // All have ended, and nothing has happened but that.
 RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local, const fiber_head& owner) noexcept {
   const bool quiet = local.cancel_epoch->load(std::memory_order_acquire) == owner.seen_epoch.get();
-  const bool plain = !n.needs_slow_teardown.load(std::memory_order_relaxed) && owner.scope == &n && n.untouched();
+  const bool plain = !n.has_noted(needs_slow_teardown) && owner.scope == &n && n.untouched();
   return quiet && plain;
 }
 
@@ -228,7 +228,7 @@ RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local
   const auto at = current_context();
   n.forget_clean_mark();
   if (ends_plainly(n, *at.local, head_of(*at.self))) return n.close_untouched(head_of(*at.self));
-  n.needs_slow_teardown.store(true, std::memory_order_relaxed);  // it may have been cancelled
+  n.note(needs_slow_teardown);  // it may have been cancelled
   end_triggers(n);
   if (at.innermost() == &n) {
     n.close();
@@ -330,7 +330,7 @@ std::stop_token nursery::get_stop_token() {
 shutdown_report nursery::shutdown(deadline grace, source_location where) {
   nursery_core& n = *core_;
   (void)nursery_internal::must_own(n, "nursery::shutdown");
-  n.needs_slow_teardown.store(true, std::memory_order_relaxed);
+  n.note(nursery_internal::needs_slow_teardown);
   n.asked_to_stop.store(true, std::memory_order_release);
   if (auto* const more = n.has_more(); more != nullptr && more->stop) more->stop->request_stop();
   shutdown_report found;

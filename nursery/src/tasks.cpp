@@ -90,7 +90,11 @@ void wake_getters(nursery_core& home, const task_block& task) noexcept {
                                               : store.allocate(size_class, n.ended());
     return {at, shared};
   };
-  if (!shared) return from(n.store);
+  if (!shared) {
+    const auto block = from(n.store);
+    if (n.store.has_grown()) n.note(has_grown);
+    return block;
+  }
   nursery_more& more = n.need_more();
   std::lock_guard hold(more.mutex);
   return from(more.store);
@@ -126,27 +130,22 @@ void unreserve_task(nursery_core& n, void* storage, block_origin from) noexcept 
   more.store.recycle(storage, from);
 }
 
-bool launch_task(nursery_core& n, task_block& task, source_location site) {
-  try {
-    return try_spawn_task(n, task, site);
-  } catch (const std::bad_alloc&) {
-    task_type_of(task).destroy_closure(task);
-    unreserve_task(n, &task, task.origin);
-    throw;
-  }
+task_spawn launch_task(nursery_core& n, task_block& task, source_location site) noexcept {
+  return try_spawn_task(n, task, site);
 }
 
-void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how) {
+void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how, task_spawn so_far) {
   const bool by_owner = !task.origin.shared;
   bool counted = false;
   try {
+    if (so_far == task_spawn::no_memory) throw std::bad_alloc();
     if (!how.name.empty()) name_fiber(task, how.name);
     count_in(n, by_owner);
     counted = true;
     spawn_here(current_context(), task_type_of(task), task, n, how.stack_size, how.site);
   } catch (...) {
     if (counted) n.live.spawn_failed(by_owner);
-    drop_extras(task);
+    if (so_far == task_spawn::not_plain) drop_extras(task);
     task_type_of(task).destroy_closure(task);
     unreserve_task(n, &task, task.origin);
     throw;
@@ -220,15 +219,14 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
     if (in_place && !task.origin.shared) {
       home.store.recycle(&task, task.origin);
     } else {
-      home.scattered.store(true, std::memory_order_relaxed);
+      home.note(scattered);
       task.marks.store(task_finished, std::memory_order_release);
     }
   } else {
     if ((task.leaves & leaves_result) != 0) {
-      home.needs_slow_teardown.store(true, std::memory_order_relaxed);
-      home.has_results.store(true, std::memory_order_relaxed);
+      home.note(needs_slow_teardown | has_results);
     }
-    home.scattered.store(true, std::memory_order_relaxed);
+    home.note(scattered);
     const auto marks = task.marks.fetch_or(task_finished, std::memory_order_acq_rel);
     if ((marks & task_targeted) != 0) [[unlikely]]
       end_cancellation(home, task);

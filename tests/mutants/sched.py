@@ -21,6 +21,9 @@ MUTANTS = [
     ("thief ignores the owner", LIFO, [(" || inside_.load(std::memory_order_acquire)) return", ") return")], ["newest_slot"]),
     ("owner ignores an open slot", LIFO, [("if (must_exchange_.load(std::memory_order_relaxed)) [[unlikely]] {  // 3", "if (inside_.load() == false) {")], ["newest_slot"]),
     ("slot closed under a thief", LIFO, [("  void close() noexcept {\n    std::lock_guard no_thief(thieves_);\n", "  void close() noexcept {\n")], ["newest_slot"]),
+    ("a ring sheds children for whom no room was made", "runtime/src/sched/run_queues.cpp", [
+        ("  if (w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) {\n    w.queue.ring.push(as_entry(f)", "  if (true) {\n    w.queue.ring.push(as_entry(f)")],
+     {"cases": ["children with a name push out of the ring as many without one as there are"]}),
     # Sleepers.
     ("the bit before the counts", IDLE, [
         ("    word_of(worker).fetch_or(bit_of(worker), std::memory_order_seq_cst);\n", ""),

@@ -59,12 +59,11 @@ using namespace runtime_internal;
 [[nodiscard]] reserved_block reserve_task(nursery_core& n, unsigned size_class);
 [[nodiscard]] reserved_block reserve_solo_task(nursery_core& n, std::size_t bytes, std::size_t alignment);
 void unreserve_task(nursery_core& n, void* storage, block_origin from) noexcept;  // nothing was made there
-// The plain case: the owner spawns, without options, and has nothing to inherit. False: it is not, and nothing has
-// happened. On failure the task and its storage are gone. Throws std::bad_alloc.
-[[nodiscard]] bool launch_task(nursery_core& n, task_block& task, source_location site);
-// Any case. On failure the task and its storage are gone. Throws usage_error, std::bad_alloc, what copying an inherited
-// fiber-local value throws.
-void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how);
+// The plain case: the owner spawns, without options, and has nothing to inherit.
+[[nodiscard]] task_spawn launch_task(nursery_core& n, task_block& task, source_location site) noexcept;
+// Any case, if launch_task was not tried or has not done it. On failure the task and its storage are gone. Throws
+// usage_error, std::bad_alloc, what copying an inherited fiber-local value throws.
+void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& how, task_spawn so_far);
 
 // n.make: storage for an object and for the note that it is to be destroyed. The object is made without any lock.
 struct object_storage {
@@ -203,10 +202,12 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
     using block = nursery_internal::typed_task_block<work, result>;
     block* const made = make_task<block>(std::forward<F>(f), std::forward<Args>(args)...);
     if constexpr (std::is_same_v<How, source_location>) {
-      if (made->origin.shared || !nursery_internal::launch_task(*core_, *made, how)) [[unlikely]]
-        nursery_internal::launch_task_slow(*core_, *made, {{}, 0, how});
+      auto so_far = runtime_internal::task_spawn::not_plain;
+      if (!made->origin.shared) so_far = nursery_internal::launch_task(*core_, *made, how);
+      if (so_far != runtime_internal::task_spawn::done) [[unlikely]]
+        nursery_internal::launch_task_slow(*core_, *made, {{}, 0, how}, so_far);
     } else {
-      nursery_internal::launch_task_slow(*core_, *made, how);
+      nursery_internal::launch_task_slow(*core_, *made, how, runtime_internal::task_spawn::not_plain);
     }
     return task<result>({made, core_, life_});
   }

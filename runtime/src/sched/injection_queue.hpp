@@ -6,8 +6,7 @@
 //
 // Growth is unbounded: a wake must never be refused. So there is always room for every entry there can be: every fiber,
 // what is in the queue already (tasks among it), and a margin for tasks that are elsewhere and may come back. The code
-// that makes fibers calls reserve() first, the code that queues a task here for the first time reserve_for_tasks();
-// both may fail. injection_soft_capacity is a mark: the queue counts how often
+// that makes fibers calls reserve() first, the code that moves tasks here try_reserve_for_tasks(); both may fail. injection_soft_capacity is a mark: the queue counts how often
 // its length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
 #pragma once
 
@@ -45,10 +44,16 @@ class injection_queue {
     grow_to(length_.load(std::memory_order_relaxed) + fibers + margin_);
     fibers_ = std::max(fibers_, fibers);
   }
-  // The caller is about to put up to `count` tasks. Throws std::bad_alloc.
-  void reserve_for_tasks(std::size_t count) {
+  // The caller is about to put up to `count` entries, tasks among them. False: there is no memory, and only fibers may
+  // be put.
+  [[nodiscard]] bool try_reserve_for_tasks(std::size_t count) noexcept {
     std::lock_guard hold(mutex_);
-    grow_to(length_.load(std::memory_order_relaxed) + count + fibers_ + margin_);
+    try {
+      grow_to(length_.load(std::memory_order_relaxed) + count + fibers_ + margin_);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
 
   void put(T* item) noexcept { put(&item, 1); }

@@ -26,7 +26,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* runner::start_in_place(worker& at_
   platform::annotate::hand_over(&f);  // what the joiner has done happens before the child, truly
   const bool wanted = begin(at_start, f);
   platform::annotate::begin_fiber(&f);
-  const fiber_end how = run_body(f, wanted);
+  const fiber_end how = run_body(*f.record, wanted);
   worker* const w = this_worker();
   conclude(*w, *platform::launder_address(&f), how, &of);
   platform::annotate::end_fiber(&f, below);
@@ -54,15 +54,21 @@ RAMIE_NOINLINE bool begin_slow(worker& w, fiber& f, std::uint64_t epoch) noexcep
   return true;
 }
 
-// A frame for the plain children that a join calls, one after the other. Null: there is no memory.
-RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joiner) noexcept {
+// Null: there is no memory.
+RAMIE_NOINLINE fiber* make_lendable(worker& w, counted_scope& of, std::uint64_t seen_epoch) noexcept {
   fiber* const f = runner::take_frame_if_any(w);
-  if (f == nullptr) [[unlikely]]
-    return nullptr;
+  if (f == nullptr) return nullptr;
   f->begin_life(of, w.sched.default_class, {});
-  f->seen_epoch.set(joiner.seen_epoch.get());  // what the joiner has found clean is clean for a child of its innermost
+  f->seen_epoch.set(seen_epoch);
   f->word.init_to_running(f->low_ticket());
   return f;
+}
+
+// A frame for the plain children that a join calls, one after the other. Null: there is no memory.
+RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joiner) noexcept {
+  const auto clean_at = joiner.seen_epoch.get();  // what the joiner has found clean is clean for a child of its innermost
+  fiber* const f = w.run.lendable.take(of, clean_at);
+  return f != nullptr ? f : make_lendable(w, of, clean_at);
 }
 
 }  // namespace
@@ -87,53 +93,59 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_r
   }
   platform::annotate::hand_over(&lent);
   platform::annotate::begin_fiber(&lent);
-  const fiber_end how = run_body(lent, wanted);
+  const fiber_end how = run_body(task, wanted);
   w = this_worker();
-  fiber& f = *platform::launder_address(&lent);
-  const bool as_it_was = !f.touched && f.scope == &of;
-  if (as_it_was && how == fiber_end::done) [[likely]] {
-    w->count.finished_in_place.add(1);
-    if (task.ends_plainly()) [[likely]] {
-      of.unused.put(task);
-      of.live.ended_in_place();
-    } else {
-      w->current.set(nullptr);
-      ops_of(task).retire(task, of, &of);
-    }
-    platform::annotate::end_fiber(&f, below);
-  } else {
-    conclude(*w, f, how, &of);
-    platform::annotate::end_fiber(&f, below);
-    w->run.frames.give(&f, w->sched.frames);
+  if (lent.touched || lent.scope != &of || how != fiber_end::done) [[unlikely]] {
+    conclude(*w, lent, how, &of);
+    platform::annotate::end_fiber(&lent, below);
+    w->run.frames.give(&lent, w->sched.frames);
+    w->current.set(&joiner);
+    return false;
   }
+  w->count.finished_in_place.add(1);
+  if (task.ends_plainly()) [[likely]] {
+    of.unused.put(task);
+    of.live.ended_in_place();
+  } else {
+    w->current.set(nullptr);
+    ops_of(task).retire(task, of, &of);
+  }
+  platform::annotate::end_fiber(&lent, below);
   w->current.set(&joiner);
-  return as_it_was && how == fiber_end::done;
+  return true;
 }
 
-// Until the young end of the ring is something else, something else is due, or no child lives.
+// Calls children of `scope`, a join's, above `joiner`: those that need no more of a frame than one after the other can
+// share. From the young end of the ring, until that is something else, something else is due, or no child lives.
 RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY runner::after_tasks runner::call_tasks(worker* w, fiber& joiner,
-                                                                             counted_scope& of) noexcept {
-  fiber* const lent = lend_frame(*w, of, joiner);
+                                                                             counted_scope& scope) noexcept {
+  fiber* lent = lend_frame(*w, scope, joiner);
   if (lent == nullptr) [[unlikely]]
-    return {w, nullptr};
-  queued* other = nullptr;
+    return {w, nullptr, true};
+  counted_scope* of = &scope;
+  after_tasks after{w, nullptr, true};
   do {
-    const auto polls = w->count.polls.get() + 1;
-    if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
+    // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
+    lent = platform::launder_address(lent);
+    of = platform::launder_address(of);
+    const auto polls = after.w->count.polls.get() + 1;
+    if (after.w->is_stalled_or_stopped() || dispatcher::is_due(*after.w, polls)) [[unlikely]]
       break;
-    queued* const entry = run_queues::pop_youngest_entry(*w);
-    if (entry == nullptr) break;
-    w->count.polls.set(polls);
-    if (!is_task(entry) || !task_in(entry).is_task_of(of)) [[unlikely]] {
-      other = entry;
+    queued* const entry = run_queues::pop_youngest_entry(*after.w);
+    if (entry == nullptr) [[unlikely]]
+      break;
+    after.w->count.polls.set(polls);
+    if (!is_task(entry) || !task_in(entry).is_task_of(*of)) [[unlikely]] {
+      after.other = entry;
       break;
     }
-    if (!call_task(w, task_in(entry), *lent, joiner, of)) [[unlikely]]
-      return {w, nullptr};
-  } while (platform::launder_address(&of)->live.any());
-  lent->word.finish(lifecycle::done);
-  w->run.frames.give(lent, w->sched.frames);
-  return {w, other};
+    const bool as_it_was = call_task(after.w, task_in(entry), *lent, joiner, *of);
+    after.any_left = of->live.any();
+    if (!as_it_was) [[unlikely]]
+      return after;
+  } while (after.any_left);
+  after.w->run.lendable.give(lent);
+  return after;
 }
 
 namespace {
@@ -154,62 +166,73 @@ RAMIE_FLATTEN worker_local& spend_on_empty_join(worker& w) noexcept {
 }
 
 // The joiner unwinds, or is in a catch block. What it calls must not see that.
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY in_place_result run_above_exceptions(counted_scope& of) noexcept {
-  worker* const w = this_worker();
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY in_place_result run_above_exceptions(counted_scope& of, worker* w) noexcept {
   const auto put_aside = *w->exceptions.get();
   *w->exceptions.get() = {nullptr, 0};
-  const auto result = run_descendants(of);
+  const auto result = run_descendants(of, *w);
   *this_worker()->exceptions.get() = put_aside;
   return result;
 }
 
 }  // namespace
 
-RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of) noexcept {
-  worker* w = this_worker();
+namespace {
+
+struct after_one {
+  worker* w;    // of the moment; null: the join must wait
+  fiber* unfit;  // with this, or null
+};
+
+// What a join does that is not simply to call its youngest children. `entry` was taken from the ring, or is null.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_scope& of,
+                                                           queued* entry) noexcept {
+  // Marked stalled, or told to stop: its loop attends to that.
+  if (entry == nullptr && w.is_stalled_or_stopped()) return {yield_joiner(w, joiner, nullptr), nullptr};
+  dispatcher::for_join next{nullptr, false};
+  if (entry == nullptr) {
+    next = w.sched.dispatch.next_for_join(w);
+    if (next.f == nullptr) return {nullptr, nullptr};
+  } else {
+    next.f = run_queues::fiber_of(w, entry);
+    if (next.f == nullptr) return {&w, nullptr};  // there was no memory for its frame: it has failed
+  }
+  fiber& f = *next.f;
+  platform::annotate::take_over(&f);  // from its spawner, perhaps a fiber of this very worker
+  // J7. The same for all that is called from here: whichever worker they come back on, this stack is the joiner's.
+  const int largest = platform::stack_pool::largest_call(runner::active_stack(w), platform::stack_pointer());
+  if (fits(f, of, largest)) [[likely]]
+    return {runner::start_in_place(w, f, joiner, of), nullptr};
+  platform::annotate::hand_over(&f);
+  if (!next.others_turn) return {nullptr, &f};
+  return {yield_joiner(w, joiner, &f), nullptr};
+}
+
+}  // namespace
+
+RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of, worker_local& local) noexcept {
+  auto* w = static_cast<worker*>(&local);
   const auto& exceptions = *w->exceptions.get();
-  const bool unwinding = exceptions.caught != nullptr || exceptions.uncaught != 0;
-  if (unwinding) [[unlikely]]
-    return run_above_exceptions(of);
+  if (exceptions.caught != nullptr || exceptions.uncaught != 0) [[unlikely]]
+    return run_above_exceptions(of, w);
   if (!of.live.any()) return {&spend_on_empty_join(*w), nullptr};
   fiber& joiner = *w->current.get();
-  // J7. The same for all that is called from here: whichever worker they come back on, this stack is the joiner's.
-  const int largest = platform::stack_pool::largest_call(runner::active_stack(*w), platform::stack_pointer());
-  // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
-  do {
-    queued* entry = nullptr;
-    if (largest >= w->sched.default_class) [[likely]] {
-      const auto [now_at, other] = runner::call_tasks(w, joiner, of);
-      w = now_at;
-      entry = other;
-      if (entry == nullptr && !platform::launder_address(&of)->live.any()) break;
+  // J7, for plain children.
+  const bool tasks_fit =
+      platform::stack_pool::may_call(runner::active_stack(*w), platform::stack_pointer(), w->run.default_promise);
+  for (;;) {
+    queued* other = nullptr;
+    if (tasks_fit) [[likely]] {
+      const auto after = runner::call_tasks(w, joiner, of);
+      w = after.w;
+      if (!after.any_left) [[likely]]
+        return {w, nullptr};
+      other = after.other;
     }
-    if (entry == nullptr && w->is_stalled_or_stopped()) [[unlikely]] {
-      // Marked stalled, or told to stop: its loop attends to that.
-      w = yield_joiner(*w, joiner, nullptr);
-      continue;
-    }
-    bool others_turn = false;
-    fiber* f = nullptr;
-    if (entry != nullptr) {
-      f = run_queues::fiber_of(*w, entry);
-      if (f == nullptr) continue;  // there was no memory for its frame: it has failed
-    } else {
-      const auto other = w->sched.dispatch.next_for_join(*w);
-      if (other.f == nullptr) return {nullptr, nullptr};
-      f = other.f;
-      others_turn = other.others_turn;
-    }
-    platform::annotate::take_over(f);  // from its spawner, perhaps a fiber of this very worker
-    if (fits(*f, of, largest)) [[likely]] {
-      w = runner::start_in_place(*w, *f, joiner, of);
-      continue;
-    }
-    platform::annotate::hand_over(f);
-    if (!others_turn) return {nullptr, f};
-    w = yield_joiner(*w, joiner, f);
-  } while (platform::launder_address(&of)->live.any());
-  return {w, nullptr};
+    const auto after = run_other(*w, joiner, of, other);
+    if (after.w == nullptr) return {nullptr, after.unfit};
+    w = after.w;
+    if (!platform::launder_address(&of)->live.any()) return {w, nullptr};
+  }
 }
 
 void give_back(fiber& f) noexcept {

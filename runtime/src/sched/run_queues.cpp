@@ -39,17 +39,25 @@ fiber* run_queues::give_frame(worker& w, fiber_record& task) noexcept {
   return runner::give_frame(w, task);
 }
 
-// A full ring sheds tasks as well as fibers: there must be room in the injection queue for more than there are frames.
-void run_queues::push_task(worker& w, fiber_record& task) {
-  if (w.policy == nullptr && w.queue.ring.try_push(as_entry(task))) return w.pool.signal(&w);
-  w.sched.queues.injection_.reserve_for_tasks(overflow_batch + 1);
+// A full ring sheds tasks as well as fibers, and in the injection queue there is always room for the fibers alone.
+bool run_queues::push_task(worker& w, fiber_record& task) noexcept {
+  if (!w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) return false;
   if (w.policy != nullptr) {
     w.policy->enqueue_task(w, task);
     (void)runner::preemption_point_after_wake(w);
-    return;
+  } else {
+    w.queue.ring.push(as_entry(task), w.queue.overflow);
+    w.pool.signal(&w);
   }
-  w.queue.ring.push(as_entry(task), w.queue.overflow);
-  w.pool.signal(&w);
+  return true;
+}
+
+void run_queues::push_full(worker& w, fiber& f) noexcept {
+  if (w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) {
+    w.queue.ring.push(as_entry(f), w.queue.overflow);
+  } else {
+    w.queue.overflow.put(as_entry(f));
+  }
 }
 
 // Those that the ring has moved to the injection queue were queued here, too: else one that spawns many and yields in
@@ -132,6 +140,7 @@ fiber* run_queues::steal(worker& w) noexcept {
 
 bool run_queues::move_to_injection(worker& w) noexcept {
   bool moved = false;
+  if (!try_reserve_to_move(w)) return false;
   if (fiber* const f = w.queue.newest.take()) {
     platform::annotate::take_over(f);  // from a fiber of this very worker, like those of the ring
     injection_.put(as_entry(*f));

@@ -44,8 +44,9 @@ class run_queues {
 
   // A new fiber, to the young end of the ring. Under a policy the spawner may have to yield.
   static void push_spawned(worker& w, fiber& f) noexcept;
-  // Like push_spawned, but for a task. Throws std::bad_alloc if the ring is full and the injection queue can't grow.
-  static void push_task(worker& w, fiber_record& task);
+  // Like push_spawned, but for a task. False, and nothing has happened: the ring is full, and there is no memory for the
+  // injection queue to grow.
+  [[nodiscard]] static bool push_task(worker& w, fiber_record& task) noexcept;
   // Like push_task, but does not signal. False, and nothing has happened, if the ring is full or a policy decides.
   [[nodiscard]] static bool try_push_task(worker& w, fiber_record& task) noexcept;
   // A fiber that was parked, to the LIFO slot. `may_preempt`: a fiber calls that holds no lock, and asks anew which
@@ -59,7 +60,8 @@ class run_queues {
   static void push_back(worker& w, fiber& f) noexcept;
   // To the young end of the ring, whatever a policy says.
   static void push_ring(worker& w, fiber& f) noexcept {
-    w.queue.ring.push(as_entry(f), w.queue.overflow);
+    if (!w.queue.ring.try_push(as_entry(f))) [[unlikely]]
+      push_full(w, f);
     w.pool.signal(&w);
   }
 
@@ -98,8 +100,13 @@ class run_queues {
   // Half of another worker's ring: one to run, the others are in w's ring, which must have been empty; or a stalled
   // worker's LIFO slot. Null: there is nothing to steal. Not yet counted as a poll.
   [[nodiscard]] fiber* steal(worker& w) noexcept;
-  // Moves everything the worker has queued to the injection queue. True: there was something. Does not signal.
+  // Moves everything the worker has queued to the injection queue. True: there was something. Does not signal. Moves
+  // nothing if there is no memory for it (try_reserve_to_move).
   [[nodiscard]] bool move_to_injection(worker& w) noexcept;
+  // So that move_to_injection moves everything. False: there is no memory.
+  [[nodiscard]] bool try_reserve_to_move(const worker& w) noexcept {
+    return injection_.try_reserve_for_tasks(w.queue.ring.size());
+  }
 
   // The monitor has marked the worker as stalled; the worker is back.
   static void open_to_thieves(worker& w) noexcept { w.queue.newest.open_to_thieves(); }
@@ -117,7 +124,7 @@ class run_queues {
   [[nodiscard]] bool injection_empty() const noexcept { return injection_.empty(); }
   // Spawns from outside wait here while the queue is over its mark.
   void wait_for_capacity() { injection_.wait_for_capacity(); }
-  // Makes room for so many frames in all, so that only push_task ever allocates. Throws std::bad_alloc.
+  // Makes room for so many fibers in all, so that a wake is never refused. Throws std::bad_alloc.
   void reserve(std::size_t frames) { injection_.reserve(frames); }
   // Before the runtime ends: a plain thread may still be signalling for a fiber that has long ended.
   void wait_for_pushers() const noexcept;
@@ -145,6 +152,7 @@ class run_queues {
 
   static void push_under_policy(worker& w, fiber& f, bool woken, bool may_preempt) noexcept;
   static void push_behind_overflow(worker& w, fiber& f) noexcept;
+  static void push_full(worker& w, fiber& f) noexcept;
   [[nodiscard]] static fiber* give_frame(worker& w, fiber_record& task) noexcept;
   [[nodiscard]] static bool newest_may_go_first(worker& w) noexcept;
 

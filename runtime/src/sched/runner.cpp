@@ -29,6 +29,7 @@ void runner::thread_main(worker& w) noexcept {
   }
   w.run.spares.set(nullptr);
   w.run.spare_count.set(0);
+  w.run.lendable.give_all(w.run.frames, w.sched.frames);
   w.run.frames.give_all(w.sched.frames);
   w.pool.thread_ended(w);
 }
@@ -92,7 +93,7 @@ runner::plan runner::next_plan(worker& w) noexcept {
 RAMIE_SWITCHES_IDENTITY worker* runner::start_here(worker& at_start, fiber& f) noexcept {
   const bool wanted = begin(at_start, f);
   platform::annotate::begin_fiber(&f);
-  const fiber_end how = run_body(f, wanted);
+  const fiber_end how = run_body(*f.record, wanted);
   worker* const w = this_worker();
   conclude(*w, f, how, nullptr);
   platform::annotate::end_fiber(&f, w->identity);

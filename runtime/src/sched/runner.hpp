@@ -29,11 +29,11 @@ class runner {
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
-  // Calls tasks of `of`, a join's scope, above `joiner`, from the young end of the ring: those that need no more of a
-  // frame than one after the other can share.
+  // For joins: join.cpp.
   struct after_tasks {
     worker* w;      // of the moment
-    queued* other;  // was taken, and is no such task; or null
+    queued* other;  // was taken, and is no child that could be called like this; or null
+    bool any_left;  // children that have not ended
   };
   [[nodiscard]] static after_tasks call_tasks(worker* w, fiber& joiner, counted_scope& of) noexcept;
 
@@ -89,7 +89,7 @@ class runner {
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool call_task(worker*& w, fiber_record& task, fiber& lent, fiber& joiner,
                                       counted_scope& of) noexcept;
-  [[nodiscard]] static fiber_end run_body(fiber& f, bool wanted) noexcept;
+  [[nodiscard]] static fiber_end run_body(fiber_record& record, bool wanted) noexcept;
   static void conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;
 
@@ -232,8 +232,7 @@ RAMIE_FLATTEN bool runner::begin(worker& w, fiber& f) noexcept {
 }
 
 // The fiber's own code: its function, or what is left to do without it; then the destructors of its fiber-locals.
-RAMIE_FLATTEN fiber_end runner::run_body(fiber& f, bool wanted) noexcept {
-  fiber_record& record = *f.record;
+RAMIE_FLATTEN fiber_end runner::run_body(fiber_record& record, bool wanted) noexcept {
   auto how = fiber_end::cancelled;
   if (wanted) [[likely]] {
     how = ops_of(record).run(record);

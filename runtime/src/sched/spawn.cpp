@@ -63,35 +63,33 @@ void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& reco
 
 namespace {
 
-// These two return true: try_spawn_task ends with them, and needs no frame of its own.
-RAMIE_NOINLINE bool push_task_slow(worker& w, counted_scope& scope, fiber_record& task) {
-  try {
-    run_queues::push_task(w, task);
-  } catch (...) {
-    scope.live.spawn_failed(true);
-    w.count.spawned.add(-1);
-    throw;
-  }
-  return true;
+// try_spawn_task ends with these, and needs no frame of its own.
+RAMIE_NOINLINE task_spawn push_task_slow(worker& w, counted_scope& scope, fiber_record& task) noexcept {
+  if (run_queues::push_task(w, task)) return task_spawn::done;
+  scope.live.spawn_failed(true);
+  w.count.spawned.add(-1);
+  return task_spawn::no_memory;
 }
-RAMIE_NOINLINE bool signal_and_agree(worker& w) noexcept {
+RAMIE_NOINLINE task_spawn signal_and_agree(worker& w) noexcept {
   w.pool.signal(&w);
-  return true;
+  return task_spawn::done;
 }
 
 }  // namespace
 
-bool try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) {
+task_spawn try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) noexcept {
   worker& w = *this_worker();
   if (w.current.get()->record->extras() != nullptr) [[unlikely]]
-    return false;
+    return task_spawn::not_plain;
   record.make_task(scope, site);
   platform::annotate::hand_over(&record);
   scope.live.spawned_by_owner();
   w.count.spawned.add(1);
   if (!run_queues::try_push_task(w, record)) [[unlikely]]
     return push_task_slow(w, scope, record);
-  return w.pool.needs_no_signal() || signal_and_agree(w);
+  if (!w.pool.needs_no_signal()) [[unlikely]]
+    return signal_and_agree(w);
+  return task_spawn::done;
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

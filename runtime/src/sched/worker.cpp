@@ -7,7 +7,7 @@ namespace ramie::runtime_internal {
 
 worker::worker(scheduler& of, worker_pool& in, platform::lock_family& family, std::uint32_t slot,
                std::uint64_t seed) noexcept
-    : sched(of), pool(in), policy(of.policy), index(slot), dispatch(seed), queue(*this) {
+    : sched(of), pool(in), policy(of.policy), index(slot), run(platform::promised_bytes(of.default_class)), dispatch(seed), queue(*this) {
   runs_in = &of;
   cancel_epoch = &of.cancels.epoch();
   lock_user.family = &family;

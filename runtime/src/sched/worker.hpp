@@ -95,6 +95,8 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
 
   // The runner's. Touched on every switch.
   struct run_part {
+    explicit run_part(std::size_t promise) noexcept : default_promise(promise) {}
+    const std::size_t default_promise;  // bytes of stack that a fiber of the runtime's default class may use
     platform::owned<departure> left_as{departure::native};
     platform::owned<bool> leaving_pool{false};  // the loop must end on the native stack
     platform::owned<platform::stack_block*> active{nullptr};
@@ -103,6 +105,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     platform::owned<std::uint64_t> left_epoch{0};  // the cancellations that a parking fiber has accounted for
     platform::owned<fiber*> handoff{nullptr};      // to be run first by the loop that is switched to
     frame_cache frames;
+    lendable_frames lendable;
     platform::owned<platform::stack_block*> spares{nullptr};  // default class, ready to be switched to
     platform::owned<std::uint32_t> spare_count{0};
     platform::stack_block native;  // the thread's own stack

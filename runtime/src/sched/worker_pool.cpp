@@ -167,7 +167,7 @@ bool worker_pool::promote_one() noexcept {
 
 // Not one with operations under way: the kernel would take them along.
 bool worker_pool::may_retire(const worker& w) noexcept {
-  if (w.io.busy()) return false;
+  if (w.io.busy() || !sched_.queues.try_reserve_to_move(w)) return false;
   auto now = live_.load(std::memory_order_relaxed);
   while (now > configured_ && now - stalled_.load(std::memory_order_relaxed) > configured_) {
     if (live_.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel)) return true;

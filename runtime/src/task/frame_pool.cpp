@@ -92,4 +92,13 @@ void frame_cache::give_all(frame_pool& pool) noexcept {
   count_.set(0);
 }
 
+void lendable_frames::give_all(frame_cache& cache, frame_pool& pool) noexcept {
+  while (fiber* const f = first_.get()) {
+    platform::annotate::take_over(f);
+    first_.set(f->next());
+    f->word.finish(lifecycle::done);
+    cache.give(f, pool);
+  }
+}
+
 }  // namespace ramie::runtime_internal

@@ -121,4 +121,33 @@ class frame_cache {
   platform::owned<fiber*> put_by_{nullptr};
 };
 
+// Frames that a worker's joins lend to the plain children they call, one child after the other (join.cpp): RUNNING
+// without a fiber, and `touched` by none, so that the next child finds in them what begin_life would write. Owner only.
+class lendable_frames {
+ public:
+  // For a child of `home`, whose owner has found clean what the fiber finds clean. Null: there is none.
+  [[nodiscard]] fiber* take(cancel_scope& home, std::uint64_t seen_epoch) noexcept {
+    fiber* const f = first_.get();
+    if (f == nullptr) [[unlikely]]
+      return nullptr;
+    platform::annotate::take_over(f);
+    first_.set(f->next());
+    f->set_own_scope(nullptr);
+    f->scope = f->home = &home;
+    f->seen_epoch.set(seen_epoch);
+    return f;
+  }
+  void give(fiber* f) noexcept {
+    f->home = nullptr;  // nobody takes it for a live fiber
+    f->set_next(first_.get());
+    platform::annotate::hand_over(f);
+    first_.set(f);
+  }
+  // The worker's thread ends.
+  void give_all(frame_cache& cache, frame_pool& pool) noexcept;
+
+ private:
+  platform::owned<fiber*> first_{nullptr};
+};
+
 }  // namespace ramie::runtime_internal

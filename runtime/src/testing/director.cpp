@@ -23,7 +23,9 @@ constexpr std::uint32_t longest_horizon = 10;  // falls come within the first 4 
 const char* why_blocked(const fiber& f) {
   switch (f.word.load().state()) {
     case lifecycle::parked: return f.reason.get() != nullptr ? f.reason.get()->kind : "unknown";
-    case lifecycle::running: return "join, with a child of its own above it on its stack";
+    case lifecycle::running:
+      if (f.home == nullptr) return nullptr;  // a frame that joins lend: nobody's
+      return "join, with a child of its own above it on its stack";
     default: return nullptr;
   }
 }

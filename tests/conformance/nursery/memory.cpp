@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <array>
+#include <atomic>
 
 #include <ramie/ramie.hpp>
 #include <support/allocations.hpp>
@@ -120,6 +121,30 @@ TEST_CASE("out of memory halfway through a spawn loses nothing", "[conformance][
     CHECK(closures.alive() == 0);
   }
   CHECK(failures > 10);
+}
+
+// A fiber that has a frame already, because of its name, must always find a place in a queue. It may push unstarted
+// children out of a full ring, for which there must be one as well.
+TEST_CASE("children with a name push out of the ring as many without one as there are", "[conformance][nursery]") {
+  constexpr int rounds = 200, plain = 128;  // a full ring of 256 keeps half: every 129th push finds it full
+  for (const unsigned workers : {1u, 2u}) {
+    std::atomic<int> ran{0};
+    ramie::run(with_workers(workers), [&ran] {
+      // From here on there are frames, and none is made for which the queue would grow.
+      ramie::with_nursery([](nursery& first) {
+        for (int i = 0; i < rounds; ++i) first.spawn({.name = "named"}, [] {});
+      });
+      nursery n;
+      const auto count = [&ran] { ran.fetch_add(1, std::memory_order_relaxed); };
+      for (int i = 1; i < plain; ++i) n.spawn(count);
+      for (int round = 0; round < rounds; ++round) {
+        n.spawn({.name = "named"}, count);
+        for (int i = 0; i < plain; ++i) n.spawn(count);
+      }
+      n.join();
+    });
+    CHECK(ran.load() == plain - 1 + rounds * (plain + 1));
+  }
 }
 
 }  // namespace conformance_nursery_memory

@@ -90,6 +90,7 @@ struct task_block : fiber_record {
   task_outcome outcome = task_outcome::none;
   block_origin origin;
 };
+static_assert(sizeof(task_block) == 32, "half of the smallest block is left for the result and the closure");
 
 [[nodiscard]] inline bool has_finished(const task_block& task) noexcept {
   return (task.marks.load(std::memory_order_acquire) & task_finished) != 0;  // pairs with the releases in task_retired

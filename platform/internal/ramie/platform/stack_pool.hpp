@@ -140,6 +140,11 @@ class stack_pool {
     if (left < min_stack_size) __builtin_unreachable();  // excluded by the comparison, which the compiler can't see
     return static_cast<int>(std::bit_width(left / min_stack_size)) - 1;
   }
+  // Whether largest_call is at least the class of that promise.
+  [[nodiscard]] static bool may_call(const stack_block& stack, const void* at, std::size_t promise) noexcept {
+    const auto left = static_cast<std::size_t>(static_cast<const char*>(at) - stack.call_floor);
+    return left >= promise && left - min_stack_size < stack.call_span;
+  }
 
  private:
   struct region;

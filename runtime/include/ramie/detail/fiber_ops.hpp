@@ -74,13 +74,6 @@ class fiber_record {
     set_frame(f);
   }
 
-  // Marks that whoever made the record gives it. The runtime knows one of them: the fiber was cancelled alone, perhaps
-  // before it had a frame (fiber_ops::aimed_at).
-  static constexpr std::uint8_t targeted = 4;
-  atomic<std::uint8_t> marks{0};
-  atomic<bool> dropped{false};  // nobody has a handle on it
-  // What is left to do for its maker when it ends, besides using its memory again. 0: nothing.
-  std::uint8_t leaves = 0;
   [[nodiscard]] bool ends_plainly() const noexcept {
     return marks.load(std::memory_order_relaxed) == 0 && leaves == 0 && dropped.load(std::memory_order_acquire);
   }
@@ -99,6 +92,15 @@ class fiber_record {
 
   atomic<std::uintptr_t> place_{0};
   atomic<std::uintptr_t> extras_or_site_{0};
+
+ public:  // the last members: what derives from the record goes on in the same word
+  // Marks that whoever made the record gives it. The runtime knows one of them: the fiber was cancelled alone, perhaps
+  // before it had a frame (fiber_ops::aimed_at).
+  static constexpr std::uint8_t targeted = 4;
+  atomic<std::uint8_t> marks{0};
+  atomic<bool> dropped{false};  // nobody has a handle on it
+  // What is left to do for its maker when it ends, besides using its memory again. 0: nothing.
+  std::uint8_t leaves = 0;
 };
 
 // Records without a fiber, the last one put in first. One thread at a time.
@@ -121,6 +123,13 @@ class record_list {
 
  private:
   fiber_record* first_ = nullptr;
+};
+
+// What became of a spawn in the plain way. If it is not `done`, nothing has happened.
+enum class task_spawn : std::uint8_t {
+  done,
+  not_plain,  // the fiber needs a frame from the start
+  no_memory,
 };
 
 enum class fiber_end : std::uint8_t { done, cancelled };

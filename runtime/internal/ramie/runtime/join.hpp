@@ -52,12 +52,12 @@ struct counted_scope : cancel_scope {
 };
 
 // While fibers of `of` live: calls descendants in place, until none is at hand or one was taken that does not fit:
-// the caller must wait with that (join_wait) or give it back.
+// the caller must wait with that (join_wait) or give it back. `local`: the caller's.
 struct in_place_result {
   worker_local* local;  // of the moment, if no fiber lives any more; else null
   fiber* unfit;       // or null
 };
-[[nodiscard]] in_place_result run_descendants(counted_scope& of) noexcept;
+[[nodiscard]] in_place_result run_descendants(counted_scope& of, worker_local& local) noexcept;
 
 // fiber_wait, not a cancellation point, that switches to `next` (may be null). `on.try_complete` may throw.
 void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);

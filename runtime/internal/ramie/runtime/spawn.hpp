@@ -30,9 +30,8 @@ void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& reco
                 std::size_t stack_size, source_location site);
 
 // Like spawn_here, but for the owner of the scope and the plain case: a default stack, nothing to inherit. The record,
-// whose `ops` are set, is queued as a task: it gets a frame when it starts. The fiber is counted. False: it is not the
-// plain case, and nothing has happened. Throws std::bad_alloc; nothing has happened then.
-[[nodiscard]] bool try_spawn_task(counted_scope& scope, fiber_record& record, source_location site);
+// whose `ops` are set, is queued as a task: it gets a frame when it starts. The fiber is counted.
+[[nodiscard]] task_spawn try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) noexcept;
 
 // Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
 void name_fiber(fiber_record& record, std::string_view name);
