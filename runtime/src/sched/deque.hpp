@@ -7,21 +7,34 @@
 //   pop_young owner, at the tail: what a join wants
 //   steal     anybody, at the head, in three phases: claim, copy, release
 //
-// Head word: {tag:32, steal:16, real:16}, so that a bump of the tag is one addition. Slots [real, tail) hold entries.
-// steal == real unless a thief is copying out [steal, real): those slots are claimed but must not be overwritten yet.
+// Head word: {tag:31, stolen:1, steal:16, real:16}, so that a bump of the tag is one addition. Slots [real, tail) hold
+// entries. steal == real unless a thief is copying out [steal, real): those slots are claimed but must not be overwritten
+// yet. `stolen`: a thief has claimed something since the owner last changed the head.
 //
 // Invariants (all clauses: spec/scheduler.md)
 //   D1  steal <= real <= tail <= steal + capacity, as 16-bit distances.
-//   D2  An entry belongs to whoever moved `real` past it, or, at the young end, to the owner whose tag
-//       bump succeeded after it lowered the tail.
-//   D3  Every pop and every claim bumps the tag. A thief read {head, then tail}; if the owner has popped the
-//       young end in between, the thief's claim fails on the tag, else it would take an entry twice; and the
+//   D2  An entry belongs to whoever moved `real` past it, or, at the young end, to the owner who lowered the tail and
+//       then bumped the tag, or found that it need not (D8).
+//   D3  Every claim bumps the tag, and every pop but those of D8. A thief read {head, then tail}; if the owner has popped
+//       the young end in between, the thief's claim fails on the tag, else it would take an entry twice; and the
 //       head word does not come round again under a thief that was held up.
 //   D4  The length a thief computes is signed: the tail it reads may already be below `real`.
 //   D7  A thief takes no more than its own ring has room for: that one is empty, but somebody may still be copying
 //       out of it, and those slots are not free yet (D1).
+//   D8  A thief claims the older half at most. So the owner pops the young end without an RMW while it stays in the
+//       younger half of the longest the ring was since its last one (`longest_`): whatever tail a thief has read, its
+//       claim ends below that. This holds for one claim that the owner has not seen. A second one would reach
+//       further: a thief that finds `stolen` set interrupts the owner first.
 //
-// Pop at the young end is a store and then an RMW; in this order. (Bumping first, no tag, or an unsigned
+//         owner, pop_young without an RMW         thief, the second since the owner's last RMW
+//         1. tail = t                             1. load head: stolen is set by the first claim
+//         2. free fence                           2. heavy fence
+//         3. load head: has it moved? then an     3. load tail
+//            RMW                                  4. claim by CAS
+//
+//       Either the thief sees the tail of 1, or the owner sees the first claim, and its RMW fails the CAS of 4.
+//
+// The pop with an RMW is a store and then the RMW, in this order. (Bumping first, no tag, or an unsigned
 // length each take an entry twice: tests/explore shows it.)
 #pragma once
 
@@ -30,6 +43,7 @@
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/fence.hpp>
 #include <ramie/runtime/constants.hpp>
 
 namespace ramie::runtime_internal {
@@ -41,7 +55,8 @@ class deque {
   static constexpr std::uint32_t capacity = ring_capacity;
 
   // Indices may begin anywhere: tests begin near the wrap.
-  explicit deque(std::uint16_t first = 0) noexcept : head_(head_view(first, first, 0).bits()), tail_(first) {}
+  explicit deque(std::uint16_t first = 0) noexcept
+      : head_(head_view(first, first, 0).bits()), tail_(first) {}
 
   // Owner only; may run beside steal().
   template <class Overflow>
@@ -87,17 +102,14 @@ class deque {
   // Owner only; may run beside steal().
   [[nodiscard]] T* pop_young() noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
-    std::uint64_t bits = head_.load(std::memory_order_relaxed);
-    if (head_view(bits).real() == tail) return nullptr;
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
-    tail_.store(lowered, std::memory_order_release);  // before the RMW below
-    while (!head_.compare_exchange_weak(bits, head_view(bits).tagged().bits(), std::memory_order_acq_rel,
-                                        std::memory_order_acquire)) {
-      if (head_view(bits).real() == tail) {  // a thief took the last one before our tag was seen
-        tail_.store(tail, std::memory_order_relaxed);
-        return nullptr;
-      }
-    }
+    const head_view head(seen_head_.get());
+    if (!is_out_of_reach(static_cast<std::uint16_t>(lowered - head.real()))) [[unlikely]]
+      return pop_young_slow(tail);
+    tail_.store(lowered, std::memory_order_release);
+    platform::free_fence();
+    if (head_.load(std::memory_order_relaxed) != head.bits()) [[unlikely]]
+      return take_lowered(tail);
     return slot(lowered).load(std::memory_order_relaxed);
   }
 
@@ -105,9 +117,10 @@ class deque {
   // run at once, leaves the rest in `into`, and adds the number taken to `taken`.
   [[nodiscard]] T* steal(deque& into, std::uint32_t& taken) noexcept {
     std::uint64_t bits = head_.load(std::memory_order_acquire);  // head first, then tail: D3
-    const std::uint16_t tail = tail_.load(std::memory_order_acquire);
     const head_view head(bits);
     if (head.steal() != head.real()) return nullptr;  // another thief is copying
+    if (head.stolen() && head.real() != tail_.load(std::memory_order_relaxed)) platform::heavy_fence();  // D8
+    const std::uint16_t tail = tail_.load(std::memory_order_acquire);
     const auto length = static_cast<std::int16_t>(tail - head.real());
     if (length <= 0) return nullptr;
     const auto count =
@@ -156,25 +169,64 @@ class deque {
   class head_view {
    public:
     constexpr explicit head_view(std::uint64_t bits) noexcept : bits_(bits) {}
-    constexpr head_view(std::uint16_t steal, std::uint16_t real, std::uint32_t tag) noexcept
-        : bits_((std::uint64_t{tag} << 32) | (std::uint64_t{steal} << 16) | real) {}
+    constexpr head_view(std::uint16_t steal, std::uint16_t real, std::uint64_t tag_and_stolen) noexcept
+        : bits_(tag_and_stolen | (std::uint64_t{steal} << 16) | real) {}
     [[nodiscard]] constexpr std::uint64_t bits() const noexcept { return bits_; }
     [[nodiscard]] constexpr std::uint16_t steal() const noexcept { return static_cast<std::uint16_t>(bits_ >> 16); }
     [[nodiscard]] constexpr std::uint16_t real() const noexcept { return static_cast<std::uint16_t>(bits_); }
-    [[nodiscard]] constexpr std::uint32_t tag() const noexcept { return static_cast<std::uint32_t>(bits_ >> 32); }
-    [[nodiscard]] constexpr head_view tagged() const noexcept { return head_view(bits_ + (std::uint64_t{1} << 32)); }
+    [[nodiscard]] constexpr bool stolen() const noexcept { return (bits_ & stolen_mark) != 0; }
+    // By the owner, whose RMW sees all claims before it.
+    [[nodiscard]] constexpr head_view tagged() const noexcept { return head_view((bits_ & ~stolen_mark) + one_tag); }
     [[nodiscard]] constexpr head_view popped_old(std::uint16_t count = 1) const noexcept {
       const auto next = static_cast<std::uint16_t>(real() + count);
-      return {steal() == real() ? next : steal(), next, tag() + 1};
+      return {steal() == real() ? next : steal(), next, (upper() & ~stolen_mark) + one_tag};
     }
     [[nodiscard]] constexpr head_view claimed(std::uint16_t count) const noexcept {
-      return {steal(), static_cast<std::uint16_t>(real() + count), tag() + 1};
+      return {steal(), static_cast<std::uint16_t>(real() + count), (upper() | stolen_mark) + one_tag};
     }
-    [[nodiscard]] constexpr head_view released() const noexcept { return {real(), real(), tag()}; }
+    [[nodiscard]] constexpr head_view released() const noexcept { return {real(), real(), upper()}; }
 
    private:
+    static constexpr std::uint64_t stolen_mark = std::uint64_t{1} << 32;
+    static constexpr std::uint64_t one_tag = std::uint64_t{1} << 33;
+    [[nodiscard]] constexpr std::uint64_t upper() const noexcept { return bits_ >> 32 << 32; }
     std::uint64_t bits_;
   };
+
+  static constexpr std::uint64_t no_head = std::uint64_t{1} << 16;  // steal is never past real
+
+  // D8: whether the entry with so many older ones is in the younger half. (65,535: the ring is empty, or its head has
+  // moved.)
+  [[nodiscard]] bool is_out_of_reach(std::uint16_t older) noexcept {
+    if (older < longest_.get()) [[likely]]
+      return 2u * older >= longest_.get();
+    if (older == 0 || older >= capacity) return false;
+    longest_.set(older + 1u);
+    return true;
+  }
+
+  [[gnu::noinline]] T* pop_young_slow(std::uint16_t tail) noexcept {
+    if (head_view(head_.load(std::memory_order_relaxed)).real() == tail) return nullptr;
+    tail_.store(static_cast<std::uint16_t>(tail - 1), std::memory_order_release);  // before the RMW in take_lowered
+    return take_lowered(tail);
+  }
+
+  // The tail was lowered from `tail`.
+  [[gnu::noinline]] T* take_lowered(std::uint16_t tail) noexcept {
+    const auto lowered = static_cast<std::uint16_t>(tail - 1);
+    std::uint64_t bits = head_.load(std::memory_order_relaxed);
+    head_view mine(bits);
+    do {
+      if (head_view(bits).real() == tail) {  // a thief took the last one before our tag was seen
+        tail_.store(tail, std::memory_order_relaxed);
+        return nullptr;
+      }
+      mine = head_view(bits).tagged();
+    } while (!head_.compare_exchange_weak(bits, mine.bits(), std::memory_order_acq_rel, std::memory_order_acquire));
+    seen_head_.set(platform::asymmetric() ? mine.bits() : no_head);
+    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));
+    return slot(lowered).load(std::memory_order_relaxed);
+  }
 
   platform::atomic<T*>& slot(std::uint16_t index) noexcept { return slots_[index % capacity]; }
 
@@ -223,6 +275,10 @@ class deque {
 
   alignas(platform::cache_line) platform::atomic<std::uint64_t> head_;
   alignas(platform::cache_line) platform::atomic<std::uint16_t> tail_;
+  // D8: the head that the owner's last RMW of pop_young left, if it may do without the next one; and the longest that the
+  // ring was since, with that head, but perhaps now.
+  platform::owned<std::uint64_t> seen_head_{no_head};
+  platform::owned<std::uint32_t> longest_{0};
   alignas(platform::cache_line) platform::atomic<T*> slots_[capacity] = {};
 };
 
