@@ -109,7 +109,7 @@ class deque {
     tail_.store(lowered, std::memory_order_release);
     platform::free_fence();
     if (head_.load(std::memory_order_relaxed) != head.bits()) [[unlikely]]
-      return take_lowered(tail);
+      return take_lowered_slow(tail);
     return slot(lowered).load(std::memory_order_relaxed);
   }
 
@@ -211,8 +211,10 @@ class deque {
     return take_lowered(tail);
   }
 
+  [[gnu::noinline]] T* take_lowered_slow(std::uint16_t tail) noexcept { return take_lowered(tail); }
+
   // The tail was lowered from `tail`.
-  [[gnu::noinline]] T* take_lowered(std::uint16_t tail) noexcept {
+  T* take_lowered(std::uint16_t tail) noexcept {
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
     std::uint64_t bits = head_.load(std::memory_order_relaxed);
     head_view mine(bits);

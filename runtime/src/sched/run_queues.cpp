@@ -39,6 +39,20 @@ fiber* run_queues::give_frame(worker& w, fiber_record& task) noexcept {
   return runner::give_frame(w, task);
 }
 
+fiber* run_queues::started_or_next_oldest(worker& w, queued* entry) noexcept {
+  for (; entry != nullptr; entry = w.queue.ring.pop_old()) {
+    if (fiber* const f = fiber_of(w, entry)) return f;
+  }
+  return nullptr;
+}
+
+fiber* run_queues::started_or_next_youngest(worker& w, queued* entry) noexcept {
+  for (; entry != nullptr; entry = w.queue.ring.pop_young()) {
+    if (fiber* const f = fiber_of(w, entry)) return f;
+  }
+  return nullptr;
+}
+
 // A full ring sheds tasks as well as fibers, and in the injection queue there is always room for the fibers alone.
 bool run_queues::push_task(worker& w, fiber_record& task) noexcept {
   if (!w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) return false;

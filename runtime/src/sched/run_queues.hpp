@@ -154,6 +154,9 @@ class run_queues {
   static void push_behind_overflow(worker& w, fiber& f) noexcept;
   static void push_full(worker& w, fiber& f) noexcept;
   [[nodiscard]] static fiber* give_frame(worker& w, fiber_record& task) noexcept;
+  // The task in `entry` with its frame. If there is no memory for one, the next of the ring.
+  [[nodiscard]] static fiber* started_or_next_oldest(worker& w, queued* entry) noexcept;
+  [[nodiscard]] static fiber* started_or_next_youngest(worker& w, queued* entry) noexcept;
   [[nodiscard]] static bool newest_may_go_first(worker& w) noexcept;
 
   const worker_pool& pool_;
@@ -239,19 +242,18 @@ RAMIE_FLATTEN fiber* run_queues::pop(worker& w, std::uint64_t polls) noexcept {
   return f;
 }
 
-// A task that can't have a frame is gone: then the next one.
+// Not loops, although the next one follows a task that can't have a frame: around these the compiler would keep the
+// addresses of all that a poll touches, for the rounds that never come.
 RAMIE_FLATTEN fiber* run_queues::pop_oldest(worker& w) noexcept {
-  while (queued* const entry = w.queue.ring.pop_old()) {
-    if (fiber* const f = fiber_of(w, entry)) return f;
-  }
-  return nullptr;
+  queued* const entry = w.queue.ring.pop_old();
+  if (entry == nullptr) return nullptr;
+  return is_task(entry) ? started_or_next_oldest(w, entry) : &fiber_in(entry);
 }
 
 RAMIE_FLATTEN fiber* run_queues::pop_youngest(worker& w) noexcept {
-  while (queued* const entry = w.queue.ring.pop_young()) {
-    if (fiber* const f = fiber_of(w, entry)) return f;
-  }
-  return nullptr;
+  queued* const entry = w.queue.ring.pop_young();
+  if (entry == nullptr) return nullptr;
+  return is_task(entry) ? started_or_next_youngest(w, entry) : &fiber_in(entry);
 }
 
 RAMIE_FLATTEN bool run_queues::begin_fresh_turn(worker& w) noexcept {
