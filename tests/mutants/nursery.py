@@ -31,8 +31,8 @@ MUTANTS = [
         ("n.spawn([&call, &slot, &f] { slot.emplace(call(f)); }, site);", "n.spawn([&call, &slot, &f] { slot.emplace(call(f)); }, (void(site), source_location{}));")],
      {"cases": ["functions that run together know where they were called"]}),
     ("a result that the handle and the end of its task left to each other stays", "nursery/src/block_store.cpp", [
-        ("      destroy_result(task);\n      recycle(&task, task.origin);\n    });\n  }\n  if (mine.free == nullptr)",
-         "      recycle(&task, task.origin);\n    });\n  }\n  if (mine.free == nullptr)")], ("handle_dropped_as_its_task_ends",)),
+        ("      destroy_result(task);\n      recycle(&task, task.origin);\n    });\n  }\n  if (free_of(size_class).empty())",
+         "      recycle(&task, task.origin);\n    });\n  }\n  if (free_of(size_class).empty())")], ("handle_dropped_as_its_task_ends",)),
     ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
                                     "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
      ["join_and_end"]),

@@ -95,8 +95,8 @@ MUTANTS = [
      {"cases": ["a fiber cancelled before its start ends without running"]}),
     ("a fiber ends in a scope of its own", RUNNER_HPP, [("if (f.scope != f.home) [[unlikely]]", "if (f.home == nullptr) [[unlikely]]")],
      {"cases": ["a fiber that ends inside a scope of its own ends the program"]}),
-    ("tickets begin anew with a frame", SPAWN, [("  f.cancel_delivered = 0;\n",
-       "  f.cancel_delivered = 0;\n  f.wait_ticket.store(0, std::memory_order_relaxed);\n")],
+    ("tickets begin anew with a frame", "runtime/src/task/frame.hpp", [("    cancel_delivered = 0;\n",
+       "    cancel_delivered = 0;\n    wait_ticket.store(0, std::memory_order_relaxed);\n")],
      {"cases": ["tickets go on when a frame is recycled"]}),
     # Waiting.
     ("a fiber keeps the reason of a wait that is over", WAIT, [("  steps.f.reason.set(nullptr);\n", "  if (steps.f.is_proxy()) steps.f.reason.set(nullptr);\n")],
@@ -132,7 +132,7 @@ MUTANTS = [
     ("what was spawned last goes first for ever", QUEUES_HPP, [("    return w.queue.newest.empty() && w.queue.fresh_polls.get() < max_fresh_polls;",
        "    return w.queue.newest.empty();")],
      {"cases": ["what was spawned last goes first when its spawner waits, but not for ever"]}),
-    ("what has started goes first like what has not", QUEUES_HPP, [("if (youngest == nullptr || youngest->stack.get() != nullptr) return false;",
+    ("what has started goes first like what has not", QUEUES_HPP, [("if (youngest == nullptr || has_started(youngest)) return false;",
        "if (youngest == nullptr) return false;")],
      {"cases": ["who waits hands over to the oldest if the youngest has started"]}),
     ("who yields to the slot goes behind the ring", WAIT, [
