@@ -39,5 +39,9 @@ void handle_dropped_as_its_task_ends();
 void task_cancelled_as_it_ends();
 void task_cancelled_as_it_parks();
 void block_used_again_while_its_end_is_told();
+void task_cancelled_as_it_starts();
+void task_cancelled_as_a_join_starts_it();
+void task_cancelled_as_its_lent_frame_goes_on();
+void straggler_starts_as_it_is_named();
 
 }  // namespace explore

@@ -110,10 +110,11 @@ namespace {
 
 // Of a task: where it was spawned. Nothing: it has a frame by now, or never was a task. The steps: fiber_ops.hpp.
 std::optional<source_location> site_of_task(const fiber_record& record) noexcept {
-  if (!record.is_unstarted_task(std::memory_order_acquire)) return std::nullopt;
-  const source_location site = record.task_site();
-  if (std::bit_cast<std::uintptr_t>(site) == 0 || !record.is_unstarted_task()) return std::nullopt;
-  return site;
+  for (platform::backoff turn; record.is_unstarted_task(std::memory_order_acquire); turn.wait()) {  // 1
+    const source_location site = record.task_site();                                                // 2
+    if (std::bit_cast<std::uintptr_t>(site) != 0 && record.is_unstarted_task()) return site;        // 3
+  }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ struct fiber_extras;  // its name and its fiber-local values; most fibers have n
 //       who starts it                           who describes it (describe_briefly)
 //       1. the second word = null               1. is the place a task's?
 //       2. the place = the frame     (release)  2. load the second word            (acquire)
-//       3. later: the second word = extras      3. not null, and the place is still a task's? then it is the site
-//                                    (release)
+//       3. later: the second word = extras      3. not null, and the place is still a task's? then it is the site;
+//                                    (release)     else it is about to have its frame: begin again
 //
-// Extras in 2 mean that 3 finds the frame.
+// Extras in 2 mean that 3 finds the frame. Whoever finds the frame in 1 sees that the second word is no site.
 class fiber_record {
  public:
   fiber_record() noexcept {}  // NOLINT: `ops` stays as it is, see there
