@@ -162,7 +162,7 @@ namespace {
 // As the scheduler: nothing here may wait. The frame is there only to say who has failed.
 RAMIE_NOINLINE void fail_without_frame(worker& w, fiber_record& task) noexcept {
   cancel_scope& home = task.task_home();
-  fiber stand_in;
+  fiber& stand_in = w.run.stand_in;
   stand_in.record = &task;
   stand_in.begin_life(home, w.sched.default_class, task.task_site());
   task.start_task(&stand_in);

@@ -109,6 +109,8 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     platform::owned<platform::stack_block*> spares{nullptr};  // default class, ready to be switched to
     platform::owned<std::uint32_t> spare_count{0};
     platform::stack_block native;  // the thread's own stack
+    // For tasks that there is no memory to give a frame to. Their records lead to it as long as they are looked at.
+    fiber stand_in;
   };
 
   // The dispatcher's.
