@@ -69,6 +69,11 @@ TEST_CASE("the legal rows of the matrix", "[unit][state]") {
   d.w.init_to_runnable(11);  // the frame's next fiber
   CHECK(d.state() == lifecycle::runnable);
   CHECK(d.w.load().ticket() == 11);
+  d.w.runnable_to_running();
+  d.w.finish(lifecycle::done);
+  d.w.init_to_running(12);  // lent by a join
+  CHECK(d.state() == lifecycle::running);
+  CHECK(d.w.load().ticket() == 12);
 }
 
 TEST_CASE("a fiber ends cancelled", "[unit][state]") {

@@ -369,6 +369,34 @@ TEST_CASE("a child that was cancelled alone before a join calls it leaves nothin
   CHECK_FALSE(seen.own_scope);
 }
 
+// The nursery's memory, and room in the injection queue: each is refused in turn.
+TEST_CASE("a spawn that there is no room for has done nothing", "[conformance][nursery][faults]") {
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
+  int refused = 0;
+  for (int k = 1; k < 30; ++k) {
+    test::census closures;
+    findings found;
+    ramie::runtime rt(with_workers(1));
+    rt.run([&] {
+      std::uint64_t spawned = 0, ran = 0;
+      const auto before = rt.stats().total.spawned;
+      nursery n;
+      test::fail_allocation(k);
+      refused += ends_for_want_of_memory([&] {
+        for (; spawned < 5'000; ++spawned) n.spawn([&ran, c = test::citizen(closures)] { ++ran; });
+      });
+      test::fail_allocation(0);
+      EXPECT(found, n.live_fibers() == spawned, closures.alive() == static_cast<long>(spawned));
+      EXPECT(found, rt.stats().total.spawned - before == spawned);
+      n.join();
+      EXPECT(found, ran == spawned);
+    });
+    CHECK(found.wrong() == "");
+    CHECK(closures.alive() == 0);
+  }
+  CHECK(refused > 10);
+}
+
 // Every way out of the rooms that tasks are in: a full ring sheds them, and a worker that retires hands them back.
 TEST_CASE("there is room for tasks wherever they go", "[conformance][queues]") {
   using tasks = std::vector<fiber_record>;
