@@ -3,6 +3,7 @@
 // no memory for the frame, and that the frame that a join lends to one after the other is each one's own.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <thread>
@@ -367,6 +368,32 @@ TEST_CASE("a child that was cancelled alone before a join calls it leaves nothin
   CHECK_FALSE(ran);
   CHECK(seen.frame != nullptr);
   CHECK_FALSE(seen.own_scope);
+}
+
+std::size_t resident_bytes() {
+  long pages = 0;
+  if (FILE* const f = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(f, "%*s %ld", &pages) != 1) pages = 0;
+    std::fclose(f);
+  }
+  return static_cast<std::size_t>(pages) * 4096;
+}
+
+TEST_CASE("a million children that have not started need a block and an entry each", "[conformance][scale]") {
+  if (test::sanitized || test::under_valgrind()) LEFT_OUT("sanitizers and valgrind allocate memory themselves");
+  constexpr int many = 1'000'000;
+  std::size_t grown = 0;
+  long sum = 0;
+  ramie::run(with_workers(1), [&] {
+    const auto before = resident_bytes();
+    nursery n;
+    for (int i = 0; i < many; ++i) n.spawn([&sum, i] { sum += i; });
+    grown = resident_bytes() - before;
+    n.join();
+  });
+  INFO(grown / many << " bytes each");
+  CHECK(grown < std::size_t{100} * many);
+  CHECK(sum == static_cast<long>(many) * (many - 1) / 2);
 }
 
 // The nursery's memory, and room in the injection queue: each is refused in turn.
