@@ -167,7 +167,7 @@ MUTANTS = [
         ("  n.asked_to_stop.store(false, std::memory_order_relaxed);\n", "")],
      {"cases": ["a new nursery remembers nothing of the one before"]}),
     ("a nursery that is used again has a reason", "nursery/src/nursery.cpp", [
-        ("  n.needs_slow_teardown.store(false, std::memory_order_relaxed);\n  n.forget_reason();\n", "  n.needs_slow_teardown.store(false, std::memory_order_relaxed);\n")],
+        ("  n.asked_to_stop.store(false, std::memory_order_relaxed);\n  n.forget_reason();\n", "  n.asked_to_stop.store(false, std::memory_order_relaxed);\n")],
      {"cases": ["a new nursery remembers nothing of the one before"]}),
     ("failures that nobody has read are forgotten", "nursery/src/core.cpp", [
         ("      if (!f.received) report_lost_failure(f.what.who, f.what.what);\n", "      (void)f;\n")],

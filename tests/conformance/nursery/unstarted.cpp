@@ -36,6 +36,7 @@ class frames_of_worker {
   frames_of_worker() {
     held_.reserve(10'000);
     worker& w = *this_worker();
+    w.run.lendable.give_all(w.run.frames, w.sched.frames);
     while (w.run.frames.size() + w.sched.frames.count().pooled != 0) held_.push_back(w.run.frames.take(w.sched.frames));
   }
   // To the worker that has the caller now.
@@ -370,6 +371,40 @@ TEST_CASE("a child that was cancelled alone before a join calls it leaves nothin
   CHECK_FALSE(seen.own_scope);
 }
 
+// The frame has been lent under a shield, where all was clean although the nursery around it was cancelled.
+TEST_CASE("a frame that is lent again knows nothing of the scopes of before", "[conformance][nursery][join][cancel]") {
+  bool ran = false, ran_inside = false;
+  ramie::run(with_workers(1), [&] {
+    nursery n;
+    n.spawn([&ran] { ran = true; });
+    n.cancel();
+    {
+      const ramie::shield s;
+      nursery inside;
+      inside.spawn([&ran_inside] { ran_inside = true; });
+      ramie::check_cancelled();
+      inside.join();
+    }
+    n.join();
+  });
+  CHECK(ran_inside);
+  CHECK_FALSE(ran);
+}
+
+TEST_CASE("a deadlock names nobody for a frame that joins lend", "[conformance][testing][explore]") {
+  ramie::testing::explore_options o;
+  o.schedules = 3;
+  o.failure = ramie::testing::on_failure::returns;
+  const auto found = ramie::testing::explore(o, [] {
+    ramie::with_nursery([](nursery& n) { n.spawn([] {}); });
+    const ramie::channel<int> never(0);
+    (void)never.recv();
+  });
+  CHECK(found.failed);
+  CHECK(found.failure.find("deadlock") != std::string::npos);
+  CHECK(found.failure.find("a child of its own above it") == std::string::npos);
+}
+
 std::size_t resident_bytes() {
   long pages = 0;
   if (FILE* const f = std::fopen("/proc/self/statm", "r")) {
@@ -434,7 +469,7 @@ TEST_CASE("there is room for tasks wherever they go", "[conformance][queues]") {
     tasks all(many);
     for (auto& task : all) {
       task.make_task(s.sched().root_scope, ramie::source_location::current());
-      run_queues::push_task(w, task);
+      lost += !run_queues::push_task(w, task);
     }
     (void)s.sched().queues.move_to_injection(w);
     std::vector<queued*> out(many);
