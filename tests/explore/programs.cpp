@@ -305,8 +305,8 @@ void cancel_meets_blocking_call() {
 }
 
 entry on(const char* name, void (*body)(), unsigned workers, program::mood m = program::mood::calm,
-         std::uint64_t most = 4'000) {
-  return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, 2, 0, 0, most};
+         std::uint64_t most = 4'000, unsigned preemptions = 2) {
+  return {name, [body, workers, m] { return std::make_unique<program>(body, workers, m); }, preemptions, 0, 0, most};
 }
 
 }  // namespace
@@ -341,7 +341,7 @@ list all_scenarios() {
       on("task_cancelled_as_it_starts", task_cancelled_as_it_starts, 1),
       on("task_cancelled_as_a_join_starts_it", task_cancelled_as_a_join_starts_it, 1),
       on("task_cancelled_as_its_lent_frame_goes_on", task_cancelled_as_its_lent_frame_goes_on, 1),
-      on("straggler_starts_as_it_is_named", straggler_starts_as_it_is_named, 2),
+      on("straggler_starts_as_it_is_named", straggler_starts_as_it_is_named, 2, program::mood::calm, 20'000, 1),
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),
       on("waits_until_all_blocked", waits_until_all_blocked, 2),

@@ -7,7 +7,8 @@ STARTS, JOINED, NAMED = "task_cancelled_as_it_starts", "task_cancelled_as_a_join
 QUEUED, JOINED_WITHOUT, STOLEN = (f"a child that there is no memory to start fails like any other, {how}" for how in ("taken from a queue", "called by a join", "stolen"))
 LEFT = "a child that a join calls leaves nothing to the next one in its frame"
 QUEUES, INJECTION = "runtime/src/sched/run_queues.cpp", "runtime/src/sched/injection_queue.hpp"
-ROOM, REFUSED = "there is room for tasks wherever they go", "a spawn that there is no room for has done nothing"
+ROOM, ROOM_FOR_TWO = "there is room for the tasks that full rings shed", "there is room for the tasks of two workers at once"
+REFUSED = "a spawn that there is no room for has done nothing"
 AIMS = "    if (fiber* const f = handle.block->frame(std::memory_order_acquire)) own->aim_at(*f);\n"
 MUTANTS = [
     # Cancelled as they start.
@@ -53,7 +54,7 @@ MUTANTS = [
      {"cases": ["a deadlock names nobody for a frame that joins lend"]}),
     # Room in the injection queue.
     ("a full ring sheds tasks that nobody has reserved room for", QUEUES, [("  if (!w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) return false;\n", "")], {"cases": [ROOM]}),
-    ("there is no room for the tasks of rings", QUEUES, [("injection_(of.capacity() * most_tasks_of_worker)", "injection_(0)")], {"cases": [ROOM]}),
+    ("there is no room for the tasks of rings", QUEUES, [("injection_(of.capacity() * most_tasks_of_worker)", "injection_(0)")], {"cases": [ROOM_FOR_TWO]}),
     ("a task that can't be queued stays counted", "runtime/src/sched/spawn.cpp", [("  scope.live.spawn_failed(true);\n", "  (void)scope;\n")], {"cases": [REFUSED]}),
     ("a task that can't be queued counts as spawned", "runtime/src/sched/spawn.cpp", [("  w.count.spawned.add(-1);\n", "")], {"cases": [REFUSED]}),
     ("a spawn makes a frame at once", "runtime/src/sched/spawn.cpp", [("  if (w.current.get()->record->extras() != nullptr) [[unlikely]]\n    return task_spawn::not_plain;\n", "  return task_spawn::not_plain;\n")],

@@ -245,7 +245,7 @@ struct leavings {
   const fiber* frame = nullptr;
   std::string name;
   unsigned line = 0;
-  bool has_local = false, own_scope = false, linked = false;
+  bool has_local = false, own_scope = false, linked = false, has_stack = false;
   int delivered = 0;
 };
 
@@ -260,6 +260,7 @@ leavings look_around() {
   seen.has_local = trace.find() != nullptr;
   seen.own_scope = me.own_scope() != nullptr;
   seen.linked = me.linked;
+  seen.has_stack = me.stack.get() != nullptr;
   seen.delivered = me.cancel_delivered;
   return seen;
 }
@@ -295,7 +296,7 @@ bool one_after_another(findings& found, First first) {
     first(*t);
   });
   n.join();
-  EXPECT(found, seen.frame != nullptr, seen.name.empty(), !seen.has_local, !seen.own_scope, !seen.linked);
+  EXPECT(found, seen.frame != nullptr, seen.name.empty(), !seen.has_local, !seen.own_scope, !seen.linked, !seen.has_stack);
   EXPECT(found, seen.delivered == 0, seen.line == line, waited, reached);
   return seen.frame == frame_of_first;
 }
@@ -459,24 +460,42 @@ TEST_CASE("a spawn that there is no room for has done nothing", "[conformance][n
   CHECK(refused > 10);
 }
 
-// Every way out of the rooms that tasks are in: a full ring sheds them, and a worker that retires hands them back.
-TEST_CASE("there is room for tasks wherever they go", "[conformance][queues]") {
+// Each runtime anew: its queue has grown for nobody yet.
+TEST_CASE("there is room for the tasks that full rings shed", "[conformance][queues]") {
   using tasks = std::vector<fiber_record>;
-  test::threadless_runtime s;
-  auto& w = s.w();
   std::size_t lost = 0;
-  for (std::size_t many = 257; many < 2'600; many += 17) {
+  for (const std::size_t many : {257, 1'000, 3'000, 20'000}) {
+    test::threadless_runtime s;
     tasks all(many);
     for (auto& task : all) {
       task.make_task(s.sched().root_scope, ramie::source_location::current());
-      lost += !run_queues::push_task(w, task);
+      lost += !run_queues::push_task(s.w(), task);
     }
-    (void)s.sched().queues.move_to_injection(w);
+    (void)s.sched().queues.move_to_injection(s.w());
     std::vector<queued*> out(many);
     const auto taken = test::injection(s.sched()).take(out.data(), static_cast<std::uint32_t>(many));
     std::sort(out.begin(), out.end());
     lost += many - taken;
     lost += static_cast<std::size_t>(out.end() - std::unique(out.begin(), out.end()));
+  }
+  CHECK(lost == 0);
+}
+
+// Both have made room before either puts what it has, whatever is queued and wherever the queue has to grow.
+TEST_CASE("there is room for the tasks of two workers at once", "[conformance][queues]") {
+  test::threadless_runtime s(2);
+  auto& queue = test::injection(s.sched());
+  std::vector<queued*> batch(overflow_batch + 1, as_entry(s.fibers[0])), out(2'000);
+  std::size_t lost = 0;
+  for (std::uint32_t queued_before = 1; queued_before < 1'100; ++queued_before) {
+    for (std::uint32_t i = 0; i < queued_before; ++i) {
+      lost += !queue.try_reserve_for_tasks(1);
+      queue.put(batch[0]);
+    }
+    for (int worker = 0; worker < 2; ++worker) lost += !queue.try_reserve_for_tasks(batch.size());
+    for (int worker = 0; worker < 2; ++worker) queue.put(batch.data(), static_cast<std::uint32_t>(batch.size()));
+    const auto all = queued_before + 2 * static_cast<std::uint32_t>(batch.size());
+    lost += all - queue.take(out.data(), all);
   }
   CHECK(lost == 0);
 }
