@@ -2,6 +2,8 @@
 // Joining runs work. The conditions, and what holds while a child runs in place: join.hpp.
 #include <ramie/runtime/join.hpp>
 
+#include <utility>
+
 #include <ramie/runtime/budget.hpp>
 
 #include "runner.hpp"
@@ -115,39 +117,6 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_r
   return true;
 }
 
-// Calls children of `scope`, a join's, above `joiner`: those that need no more of a frame than one after the other can
-// share. From the young end of the ring, until that is something else, something else is due, or no child lives.
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY runner::after_tasks runner::call_tasks(worker* w, fiber& joiner,
-                                                                             counted_scope& scope) noexcept {
-  fiber* lent = lend_frame(*w, scope, joiner);
-  if (lent == nullptr) [[unlikely]]
-    return {w, nullptr, true};
-  counted_scope* of = &scope;
-  after_tasks after{w, nullptr, true};
-  do {
-    // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
-    lent = platform::launder_address(lent);
-    of = platform::launder_address(of);
-    const auto polls = after.w->count.polls.get() + 1;
-    if (after.w->is_stalled_or_stopped() || dispatcher::is_due(*after.w, polls)) [[unlikely]]
-      break;
-    queued* const entry = run_queues::pop_youngest_entry(*after.w);
-    if (entry == nullptr) [[unlikely]]
-      break;
-    after.w->count.polls.set(polls);
-    if (!is_task(entry) || !task_in(entry).is_task_of(*of)) [[unlikely]] {
-      after.other = entry;
-      break;
-    }
-    const bool as_it_was = call_task(after.w, task_in(entry), *lent, joiner, *of);
-    after.any_left = of->live.any();
-    if (!as_it_was) [[unlikely]]
-      return after;
-  } while (after.any_left);
-  after.w->run.lendable.give(lent);
-  return after;
-}
-
 namespace {
 
 // The joiner goes to the end of the ring. Not part of the loop, which would have no register left.
@@ -165,16 +134,58 @@ RAMIE_FLATTEN worker_local& spend_on_empty_join(worker& w) noexcept {
   return *here;
 }
 
-// The joiner unwinds, or is in a catch block. What it calls must not see that.
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY in_place_result run_above_exceptions(counted_scope& of, worker* w) noexcept {
-  const auto put_aside = *w->exceptions.get();
-  *w->exceptions.get() = {nullptr, 0};
-  const auto result = run_descendants(of, *w);
+// The joiner is unwinding, or in a catch block. What it calls must not see that.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY children_called call_above_exceptions(counted_scope& of, worker& w) noexcept {
+  const auto put_aside = std::exchange(*w.exceptions.get(), {nullptr, 0});
+  const auto called = call_children(of, w);
   *this_worker()->exceptions.get() = put_aside;
-  return result;
+  return called;
 }
 
 }  // namespace
+
+RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& scope, worker_local& local) noexcept {
+  auto* w = static_cast<worker*>(&local);
+  const auto& exceptions = *w->exceptions.get();
+  if (exceptions.caught != nullptr || exceptions.uncaught != 0) [[unlikely]]
+    return call_above_exceptions(scope, *w);
+  counted_scope* of = &scope;
+  if (!of->live.any()) [[unlikely]]
+    return {&spend_on_empty_join(*w), nullptr};
+  fiber& joiner = *w->current.get();
+  // J7: this stack is the joiner's, whichever worker the children come back on.
+  if (!platform::stack_pool::may_call(runner::active_stack(*w), platform::stack_pointer(), w->run.default_promise))
+    return {nullptr, nullptr};
+  fiber* lent = lend_frame(*w, *of, joiner);
+  if (lent == nullptr) [[unlikely]]
+    return {nullptr, nullptr};
+  queued* other = nullptr;
+  for (;;) {
+    // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
+    lent = platform::launder_address(lent);
+    of = platform::launder_address(of);
+    const auto polls = w->count.polls.get() + 1;
+    if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
+      break;
+    queued* const entry = run_queues::pop_youngest_entry(*w);
+    if (entry == nullptr) [[unlikely]]
+      break;
+    w->count.polls.set(polls);
+    if (!is_task(entry) || !task_in(entry).is_task_of(*of)) [[unlikely]] {
+      other = entry;
+      break;
+    }
+    const bool as_it_was = runner::call_task(w, task_in(entry), *lent, joiner, *of);
+    const bool any_left = of->live.any();
+    if (!as_it_was) [[unlikely]]
+      return {any_left ? nullptr : w, nullptr};
+    if (any_left) continue;
+    w->run.lendable.give(lent);
+    return {w, nullptr};
+  }
+  w->run.lendable.give(lent);
+  return {nullptr, other};
+}
 
 namespace {
 
@@ -184,7 +195,7 @@ struct after_one {
 };
 
 // What a join does that is not simply to call its youngest children. `entry` was taken from the ring, or is null.
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_scope& of,
+RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_scope& of,
                                                            queued* entry) noexcept {
   // Marked stalled, or told to stop: its loop attends to that.
   if (entry == nullptr && w.is_stalled_or_stopped()) return {yield_joiner(w, joiner, nullptr), nullptr};
@@ -198,7 +209,7 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joi
   }
   fiber& f = *next.f;
   platform::annotate::take_over(&f);  // from its spawner, perhaps a fiber of this very worker
-  // J7. The same for all that is called from here: whichever worker they come back on, this stack is the joiner's.
+  // J7.
   const int largest = platform::stack_pool::largest_call(runner::active_stack(w), platform::stack_pointer());
   if (fits(f, of, largest)) [[likely]]
     return {runner::start_in_place(w, f, joiner, of), nullptr};
@@ -209,30 +220,19 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joi
 
 }  // namespace
 
-RAMIE_SWITCHES_IDENTITY in_place_result run_descendants(counted_scope& of, worker_local& local) noexcept {
-  auto* w = static_cast<worker*>(&local);
-  const auto& exceptions = *w->exceptions.get();
-  if (exceptions.caught != nullptr || exceptions.uncaught != 0) [[unlikely]]
-    return run_above_exceptions(of, w);
-  if (!of.live.any()) return {&spend_on_empty_join(*w), nullptr};
+RAMIE_SWITCHES_IDENTITY in_place_result run_others(counted_scope& of, queued* other) noexcept {
+  worker* const w = this_worker();
   fiber& joiner = *w->current.get();
-  // J7, for plain children.
-  const bool tasks_fit =
-      platform::stack_pool::may_call(runner::active_stack(*w), platform::stack_pointer(), w->run.default_promise);
-  for (;;) {
-    queued* other = nullptr;
-    if (tasks_fit) [[likely]] {
-      const auto after = runner::call_tasks(w, joiner, of);
-      w = after.w;
-      if (!after.any_left) [[likely]]
-        return {w, nullptr};
-      other = after.other;
-    }
-    const auto after = run_other(*w, joiner, of, other);
-    if (after.w == nullptr) return {nullptr, after.unfit};
-    w = after.w;
-    if (!platform::launder_address(&of)->live.any()) return {w, nullptr};
+  const auto put_aside = std::exchange(*w->exceptions.get(), {nullptr, 0});  // as in call_above_exceptions
+  in_place_result result{nullptr, nullptr};
+  for (children_called called{nullptr, other}; called.local == nullptr; result.local = called.local) {
+    const auto after = run_other(*this_worker(), joiner, of, called.other);
+    result = {after.w, after.unfit};
+    if (after.w == nullptr || !of.live.any()) break;
+    called = call_children(of, *after.w);
   }
+  *this_worker()->exceptions.get() = put_aside;
+  return result;
 }
 
 void give_back(fiber& f) noexcept {

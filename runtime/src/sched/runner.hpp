@@ -29,13 +29,9 @@ class runner {
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
-  // For joins: join.cpp.
-  struct after_tasks {
-    worker* w;      // of the moment
-    queued* other;  // was taken, and is no child that could be called like this; or null
-    bool any_left;  // children that have not ended
-  };
-  [[nodiscard]] static after_tasks call_tasks(worker* w, fiber& joiner, counted_scope& of) noexcept;
+  // Calls a child of `of` above `joiner`, under a frame that is lent to it: join.cpp. `w` is brought up to date.
+  [[nodiscard]] static bool call_task(worker*& w, fiber_record& task, fiber& lent, fiber& joiner,
+                                      counted_scope& of) noexcept;
 
   // The worker must have a policy: the calling fiber yields if the policy says so.
   static worker* preemption_point(worker& w, scheduling_policy::point where) noexcept;
@@ -87,8 +83,6 @@ class runner {
   // Beginning and ending ---------------------------------------------------------------------------------
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
-  [[nodiscard]] static bool call_task(worker*& w, fiber_record& task, fiber& lent, fiber& joiner,
-                                      counted_scope& of) noexcept;
   [[nodiscard]] static fiber_end run_body(fiber_record& record, bool wanted) noexcept;
   static void conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;

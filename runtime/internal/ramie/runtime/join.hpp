@@ -51,13 +51,29 @@ struct counted_scope : cancel_scope {
   record_list unused;  // the owner's: the memory of children that have ended in place, plainly
 };
 
+class queued;
+
+// The part of run_descendants that is nearly always all of it: calls children of `of` from the young end of the ring,
+// plain ones, which need no more of a frame than one after the other can share. `local`: the caller's.
+struct children_called {
+  worker_local* local;  // of the moment, if no fiber lives any more; else null
+  queued* other;        // what was taken and is no such child; or null
+};
+[[nodiscard]] children_called call_children(counted_scope& of, worker_local& local) noexcept;
+
 // While fibers of `of` live: calls descendants in place, until none is at hand or one was taken that does not fit:
-// the caller must wait with that (join_wait) or give it back. `local`: the caller's.
+// the caller must wait with that (join_wait) or give it back.
 struct in_place_result {
   worker_local* local;  // of the moment, if no fiber lives any more; else null
-  fiber* unfit;       // or null
+  fiber* unfit;         // or null
 };
-[[nodiscard]] in_place_result run_descendants(counted_scope& of, worker_local& local) noexcept;
+[[nodiscard]] in_place_result run_others(counted_scope& of, queued* other) noexcept;  // after call_children
+[[nodiscard]] inline in_place_result run_descendants(counted_scope& of, worker_local& local) noexcept {
+  const auto called = call_children(of, local);
+  if (called.local != nullptr) [[likely]]
+    return {called.local, nullptr};
+  return run_others(of, called.other);
+}
 
 // fiber_wait, not a cancellation point, that switches to `next` (may be null). `on.try_complete` may throw.
 void join_wait(waitable& on, waiter& self, const wait_reason& why, fiber* next);
