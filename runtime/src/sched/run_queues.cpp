@@ -122,8 +122,9 @@ fiber* run_queues::take_injected(worker& w) noexcept {
   if (count == 0) return nullptr;
   w.queue.ring.push_batch(batch + 1, count - 1);
   if (count > 1) w.pool.signal(&w);  // for a moment they were in no queue: somebody may have missed them
-  fiber* const f = fiber_of(w, batch[0]);
-  if (f == nullptr) return nullptr;  // it is gone for want of memory; others have their turn
+  fiber* f = fiber_of(w, batch[0]);
+  if (f == nullptr) f = pop_oldest(w);  // it is gone for want of memory
+  if (f == nullptr) return nullptr;
   w.count.batch_fetches.add(1);
   w.count.polls.add(1);
   return f;
