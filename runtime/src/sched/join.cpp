@@ -2,8 +2,6 @@
 // Joining runs work. The conditions, and what holds while a child runs in place: join.hpp.
 #include <ramie/runtime/join.hpp>
 
-#include <utility>
-
 #include <ramie/runtime/budget.hpp>
 
 #include "runner.hpp"
@@ -136,7 +134,8 @@ RAMIE_FLATTEN worker_local& spend_on_empty_join(worker& w) noexcept {
 
 // The joiner is unwinding, or in a catch block. What it calls must not see that.
 RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY children_called call_above_exceptions(counted_scope& of, worker& w) noexcept {
-  const auto put_aside = std::exchange(*w.exceptions.get(), {nullptr, 0});
+  const auto put_aside = *w.exceptions.get();
+  *w.exceptions.get() = {nullptr, 0};
   const auto called = call_children(of, w);
   *this_worker()->exceptions.get() = put_aside;
   return called;
@@ -223,7 +222,8 @@ RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_sc
 RAMIE_SWITCHES_IDENTITY in_place_result run_others(counted_scope& of, queued* other) noexcept {
   worker* const w = this_worker();
   fiber& joiner = *w->current.get();
-  const auto put_aside = std::exchange(*w->exceptions.get(), {nullptr, 0});  // as in call_above_exceptions
+  const auto put_aside = *w->exceptions.get();  // as in call_above_exceptions
+  *w->exceptions.get() = {nullptr, 0};
   in_place_result result{nullptr, nullptr};
   for (children_called called{nullptr, other}; called.local == nullptr; result.local = called.local) {
     const auto after = run_other(*this_worker(), joiner, of, called.other);
