@@ -155,6 +155,39 @@ class ring_overflows final : public ring_scenario {
   item items_[7];
 };
 
+// A second thief sees no entry, then one: the owner has popped all it may without an RMW, pushed, and popped again. Between
+// the two looks there must be a fence, or the owner need not have seen the first claim.
+class ring_filled_between_looks final : public ring_scenario {
+ public:
+  ring_filled_between_looks() {
+    ring_.push(&items_[0], *this);
+    ring_.push(&items_[1], *this);
+    ring_.push(&items_[2], *this);
+    item::use(ring_.pop_young());  // by an RMW; two are left
+    ring_.push(&items_[3], *this);
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { thieves(); }};
+  }
+  void check() override {
+    for (auto* d : {&ring_, &first_, &second_}) drain(*d);
+    require_all_used(items_);
+  }
+
+ private:
+  void owner() {
+    item::use(ring_.pop_young());
+    ring_.push(&items_[4].filled(), *this);
+    item::use(ring_.pop_young());
+  }
+  void thieves() {
+    steal(ring_, first_);
+    steal(ring_, second_);
+  }
+  deque<item> ring_, first_, second_;
+  item items_[5];
+};
+
 class newest_slot final : public scenario {
  public:
   std::vector<std::function<void()>> threads() override {
@@ -244,6 +277,7 @@ list queue_scenarios() {
       {"ring_chain", [] { return std::make_unique<ring_chain>(); }, 4, 3, 1},
       {"ring_busy_thief", [] { return std::make_unique<ring_busy_thief>(); }, 4, 3, 1},
       {"ring_overflows", [] { return std::make_unique<ring_overflows>(); }, 4, 3, 1},
+      {"ring_filled_between_looks", [] { return std::make_unique<ring_filled_between_looks>(); }, 4, 3, 2},
       {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5, 3, 2},
       {"injection", [] { return std::make_unique<injection>(); }, 3, 2, 1},
       {"injection_room", [] { return std::make_unique<injection_room>(); }, 4, 3, 1},

@@ -119,7 +119,10 @@ class deque {
     std::uint64_t bits = head_.load(std::memory_order_acquire);  // head first, then tail: D3
     const head_view head(bits);
     if (head.steal() != head.real()) return nullptr;  // another thief is copying
-    if (head.stolen() && head.real() != tail_.load(std::memory_order_relaxed)) platform::heavy_fence();  // D8
+    if (head.stolen()) {  // D8
+      if (head.real() == tail_.load(std::memory_order_relaxed)) return nullptr;  // without an interrupt for nothing
+      platform::heavy_fence();
+    }
     const std::uint16_t tail = tail_.load(std::memory_order_acquire);
     const auto length = static_cast<std::int16_t>(tail - head.real());
     if (length <= 0) return nullptr;
