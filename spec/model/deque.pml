@@ -7,6 +7,7 @@
  *   D1   steal <= real <= tail <= steal + capacity: asserted after every step that changes one of them.
  *   DQ1  Every entry is taken exactly once (take) and none is left when every worker has gone home (init).
  *   DQ2  No slot is written while a thief still has to copy it (writes).
+ *   D8   follows: the owner's pops without an RMW are among those that DQ1 counts.
  *
  * Steps, and what they stand for
  *   push         try_push, push_full, shed_half       pop_old, pop_young   the functions of that name
@@ -14,31 +15,48 @@
  * Every load, store and RMW of shared memory is a step of its own. A CAS loop that retries until it succeeds is one
  * step that acts on the value it finds.
  *
- * Left out: weak memory (the explorer has it). push_batch (a push of several whose room was looked at before).
+ * A pop of the young end without an RMW (D8) stores the tail and then loads the head, but what it loads may be as old as the
+ * owner's last RMW (knows, same): the load may have been performed before the store, and before the pushes ahead of it. A
+ * heavy fence ends that: what the owner loads from then on is as new as the head that the thief has seen. What its RMW of
+ * the young end left (seen_head_) is kept as its `real` (seen), and as whether the head is still that one (same).
+ *
+ * Left out: other weak memory (the explorer has it). push_batch (a push of several whose room was looked at before).
  * Indices have 4 bits and start at 13, so all of them wrap: with 16 bits and 256 slots nothing else happens. (3 bits
  * would be too few: the length must be known with its sign, so an index must count to more than twice the capacity.)
- * The tag does not wrap: 2^32 pops while a thief is between its load and its CAS are not part of the protocol.
+ * The tag does not wrap: 2^31 pops while a thief is between its load and its CAS are not part of the protocol.
  *
- * A worker may try to steal TRY times, from the ring VICTIM.
+ * A worker may try to steal TRY times, from the ring VICTIM. Each ring begins as if its owner had just popped the only entry by
+ * an RMW, and then pushed FILL. Without membarrier (NO_MEMBARRIER) every pop has an RMW.
  *
  * run: one ring, two thieves            -DFILL0=2 -DPUSH0=1 -DTRY1=2 -DTRY2=1
  * run: a full ring sheds                -DFILL0=4 -DPUSH0=1 -DTRY1=1 -DTRY2=1
  * run: a thief is stolen from           -DFILL0=3 -DFILL1=4 -DTRY1=1 -DTRY2=1 -DVICTIM2=1
  * run: two workers steal from each other  -DFILL0=2 -DFILL1=2 -DTRY0=1 -DTRY1=1
+ * run: four entries, three thefts       -DFILL0=4 -DTRY1=2 -DTRY2=1
+ * run: without membarrier               -DNO_MEMBARRIER -DFILL0=2 -DPUSH0=1 -DTRY1=2 -DTRY2=1
  *
- * mutant: bump_first         -DFILL0=2 -DTRY1=1: the young end's tag is bumped before the tail is lowered
+ * mutant: bump_first         -DNO_MEMBARRIER -DFILL0=2 -DTRY1=1: the young end's tag is bumped before the tail is lowered
  * mutant: no_tag             -DFILL0=2 -DTRY1=1: nothing bumps the tag
+ * mutant: no_interrupt       -DFILL0=3 -DTRY1=1 -DTRY2=1: a second thief does not interrupt the owner
+ * mutant: two_looks          -DFILL0=2 -DPUSH0=1 -DTRY1=1 -DTRY2=1: a second thief that sees no entry does not interrupt the owner, and looks again
  * mutant: unsigned_length    -DFILL0=1 -DTRY1=1 -DTRY2=1: a tail below real is taken for a long ring
  * mutant: release_by_store   -DFILL0=4 -DTRY1=1: the release writes the head as the claim left it, over the pops of the owner
  * mutant: tail_before_head   -DFILL0=2 -DTRY1=1: the thief loads the tail first
  * mutant: room_from_real     -DFILL0=4 -DPUSH0=1 -DTRY1=1: a push asks real, not steal, whether there is room
  * mutant: two_copiers        -DFILL0=4 -DPUSH0=1 -DTRY1=1 -DTRY2=1: a thief does not ask whether another one is copying
  * mutant: no_room_check      -DRESULT_ONLY -DFILL0=3 -DFILL1=4 -DTRY1=1 -DTRY2=1 -DVICTIM2=1: a thief copies over what another thief has claimed in its ring
+ * mutant: never_stolen       -DFILL0=3 -DTRY1=1 -DTRY2=1: a claim does not set the mark, so that nobody interrupts the owner
+ * mutant: fence_after_tail   -DFILL0=3 -DTRY1=1 -DTRY2=1: a second thief loads the tail, then interrupts the owner
+ * mutant: one_too_far        -DFILL0=3 -DTRY1=1: the owner's half is rounded up, too
+ * mutant: longest_not_raised -DFILL0=3 -DTRY1=1: what is pushed does not count for the longest
+ * mutant: head_not_compared  -DFILL0=3 -DTRY1=1 -DTRY2=1: a pop without an RMW does not look whether the head has moved
  *
  * RESULT_ONLY leaves D1 and DQ2 out, so that a counterexample goes on until an entry is taken twice or lost.
  * Equivalent, so no mutant: a release that keeps the owner's real but puts the tag back to that of the claim. real only
  * grows, so no thief that loaded the head before the claim can find that head again. (A wrap of real would take 65,536
  * pops while that thief is held up; the code keeps the tag against that.)
+ * Also equivalent: an owner's RMW that leaves the mark `stolen` (the next thief interrupts the owner for nothing), and one that
+ * keeps the old `longest` (it is never too small for a shorter ring: the owner has an RMW sooner than it needs).
  */
 #ifndef FILL1
 #define FILL1 0
@@ -62,7 +80,11 @@
 #define ITEMS (FILL0 + PUSH0 + FILL1)
 #define dist(a, b) (((a) - (b)) & BITS)
 
-typedef ring { byte steal; byte real; byte tag; byte tail; byte slot[CAP] };
+typedef ring {
+  byte steal; byte real; byte tag; bit stolen; byte tail; byte slot[CAP];
+  bit knows, same;                   /* the owner may load the head its RMW left; that is still the head */
+  byte seen, longest                 /* its `real`; longest_. 0 without `knows`: nothing is decided by them then */
+};
 ring q[3];
 byte copied[3], claimed[3];          /* ghosts: [copied, claimed) is what a thief still has to copy */
 short taken = 0;                     /* ghost: a bit an entry */
@@ -86,12 +108,46 @@ inline take(x) { d_step { assert(x != 0 && !(taken & (1 << x))); taken = taken |
 #else
 #define bump(r) q[r].tag++
 #endif
+inline forget(r) { q[r].knows = 0; q[r].same = 0; q[r].seen = 0; q[r].longest = 0 }
+inline heavy_fence(r) { d_step { if :: !q[r].same -> forget(r) :: else fi } }
+#if defined(MUTANT_no_interrupt) || defined(MUTANT_fence_after_tail)
+#define fence_first(r) skip
+#else
+#define fence_first(r) heavy_fence(r)
+#endif
+#ifdef MUTANT_never_stolen
+#define mark(r) skip
+#else
+#define mark(r) q[r].stolen = 1
+#endif
+#ifdef MUTANT_one_too_far
+#define in_younger_half(older, longest) (2 * (older) + 1 >= longest)
+#else
+#define in_younger_half(older, longest) (2 * (older) >= longest)
+#endif
 inline writes(r, at, x) { d_step { d3(r, at); q[r].slot[(at) % CAP] = x } }
 
 inline pops_old(r, n) {              /* head_view::popped_old: steal goes along unless a thief is copying */
   if :: q[r].steal == q[r].real -> q[r].steal = (q[r].steal + n) & BITS :: else fi;
   q[r].real = (q[r].real + n) & BITS;
+  q[r].stolen = 0; forget(r);
   bump(r)
+}
+inline out_of_reach(r, t, n) {       /* is_out_of_reach(t - 1 - seen) */
+  if
+  :: !q[r].knows -> n = 0            /* the head is not that one, so an RMW follows whatever this says */
+  :: else ->
+     n = dist(t - 1, q[r].seen);
+     if
+     :: n < q[r].longest -> n = in_younger_half(n, q[r].longest)
+     :: n >= q[r].longest && (n == 0 || n >= CAP) -> n = 0
+     :: else ->
+#ifndef MUTANT_longest_not_raised
+        q[r].longest = n + 1;
+#endif
+        n = 1
+     fi
+  fi
 }
 #ifdef MUTANT_room_from_real
 #define full_at(r, s, re) (dist(q[r].tail, re) >= CAP)
@@ -101,6 +157,7 @@ inline pops_old(r, n) {              /* head_view::popped_old: steal goes along 
 
 proctype worker(byte me; byte pushes; byte tries; byte v) {
   byte x, y, s, r, g, t, n, i;    /* s, r, g: a head that was loaded */
+  bit h;                          /* its mark */
   do
   :: pushes > 0 ->                                                        /* push */
      pushes--;
@@ -143,32 +200,74 @@ proctype worker(byte me; byte pushes; byte tries; byte v) {
      };
      if :: n == 1 -> x = q[me].slot[r % CAP]; take(x); n = 0 :: else fi;
      r = 0
-  :: q[me].real != q[me].tail ->                                          /* pop_young */
-     t = q[me].tail;
+  :: q[me].real != q[me].tail || (q[me].knows && !q[me].same) ->          /* pop_young; the owner need not know it's empty */
+     d_step { t = q[me].tail; out_of_reach(me, t, n) };
 #ifndef MUTANT_bump_first
      q[me].tail = (t - 1) & BITS;
 #endif
-     d_step {
-       if :: q[me].real == t -> n = 0 :: else -> bump(me); n = 1 fi
-     };
+     if
+     :: n == 1 ->                                                         /* load the head: is it still the same? */
+#ifdef MUTANT_head_not_compared
+        skip
+#else
+        atomic {
+          if
+          :: q[me].knows -> skip                                          /* it is, or the load returns what it was */
+          :: !q[me].same -> forget(me); n = 0
+          fi
+        }
+#endif
+     :: else
+     fi;
      if
      :: n == 1 ->
-#ifdef MUTANT_bump_first
-        q[me].tail = (t - 1) & BITS;
+        x = q[me].slot[((t - 1) & BITS) % CAP]; take(x)
+     :: else ->                                                           /* take_lowered */
+        d_step {
+          if
+          :: q[me].real == t ->
+             if :: !q[me].same && q[me].seen != t -> forget(me) :: else fi
+          :: else ->
+             bump(me); q[me].stolen = 0; n = 1;
+#ifndef NO_MEMBARRIER
+             q[me].knows = 1; q[me].same = 1; q[me].seen = q[me].real; q[me].longest = dist(t - 1, q[me].real)
 #endif
-        x = q[me].slot[((t - 1) & BITS) % CAP]; take(x); n = 0
-     :: else ->
-        d_step { q[me].tail = t; d1(me) }                                 /* a thief took the last one */
+          fi
+        };
+        if
+        :: n == 1 ->
+#ifdef MUTANT_bump_first
+           q[me].tail = (t - 1) & BITS;
+#endif
+           x = q[me].slot[((t - 1) & BITS) % CAP]; take(x)
+        :: else ->
+           d_step { q[me].tail = t; d1(me) }                              /* a thief took the last one */
+        fi
      fi;
-     t = 0
+     n = 0; t = 0
   :: tries > 0 && q[me].real == q[me].tail ->                             /* steal */
      tries--;
 #ifdef MUTANT_tail_before_head
      t = q[v].tail;
      d_step { s = q[v].steal; r = q[v].real; g = q[v].tag };
 #else
-     d_step { s = q[v].steal; r = q[v].real; g = q[v].tag };
-     t = q[v].tail;
+     d_step { s = q[v].steal; r = q[v].real; g = q[v].tag; h = q[v].stolen };
+     if
+     :: h && s == r ->
+        if
+#ifdef MUTANT_two_looks
+        :: q[v].tail == r -> t = q[v].tail
+#else
+        :: q[v].tail == r -> t = r                                        /* nothing to take */
+#endif
+        :: else -> fence_first(v); t = q[v].tail
+        fi
+     :: else -> t = q[v].tail
+     fi;
+#ifdef MUTANT_fence_after_tail
+     if :: h -> heavy_fence(v) :: else fi;
+#endif
+     h = 0;
 #endif
      d_step {
        n = dist(t, r);
@@ -188,7 +287,7 @@ proctype worker(byte me; byte pushes; byte tries; byte v) {
      d_step {                                                             /* claim */
        if
        :: n != 0 && q[v].steal == s && q[v].real == r && q[v].tag == g ->
-          q[v].real = (q[v].real + n) & BITS; bump(v); g = q[v].tag; copied[v] = r; claimed[v] = q[v].real; d1(v)
+          q[v].real = (q[v].real + n) & BITS; bump(v); mark(v); q[v].same = 0; g = q[v].tag; copied[v] = r; claimed[v] = q[v].real; d1(v)
        :: else -> n = 0
        fi;
        s = 0
@@ -206,7 +305,7 @@ proctype worker(byte me; byte pushes; byte tries; byte v) {
         od;
         if :: n > 1 -> d_step { q[me].tail = (q[me].tail + n - 1) & BITS; d1(me) } :: else fi;
         d_step {                                                          /* release_claim */
-          q[v].steal = q[v].real; copied[v] = 0; claimed[v] = 0;
+          q[v].steal = q[v].real; q[v].same = 0; copied[v] = 0; claimed[v] = 0;
 #ifdef MUTANT_release_by_store
           q[v].real = (r + n) & BITS; q[v].steal = q[v].real; q[v].tag = g;
 #endif
@@ -225,7 +324,15 @@ init {
   byte i;
   atomic {
     i = 0;
-    do :: i < 3 -> q[i].steal = START; q[i].real = START; q[i].tail = START; i++ :: else -> break od;
+    do
+    :: i < 3 ->
+       q[i].steal = START; q[i].real = START; q[i].tail = START;
+#ifndef NO_MEMBARRIER
+       q[i].knows = 1; q[i].same = 1; q[i].seen = START;
+#endif
+       i++
+    :: else -> break
+    od;
     fresh = 1; i = 0;
     do :: i < FILL0 -> q[0].slot[(START + i) % CAP] = fresh; fresh++; i++ :: else -> break od;
     q[0].tail = (START + FILL0) & BITS; i = 0;
