@@ -155,37 +155,101 @@ class ring_overflows final : public ring_scenario {
   item items_[7];
 };
 
-// A second thief sees no entry, then one: the owner has popped all it may without an RMW, pushed, and popped again. Between
-// the two looks there must be a fence, or the owner need not have seen the first claim.
-class ring_filled_between_looks final : public ring_scenario {
+// D8: a ring of three whose owner knows the head from an RMW, so that it pops the younger half without one.
+class ring_of_three : public ring_scenario {
  public:
-  ring_filled_between_looks() {
-    ring_.push(&items_[0], *this);
-    ring_.push(&items_[1], *this);
-    ring_.push(&items_[2], *this);
-    item::use(ring_.pop_young());  // by an RMW; two are left
-    ring_.push(&items_[3], *this);
-  }
-  std::vector<std::function<void()>> threads() override {
-    return {[this] { owner(); }, [this] { thieves(); }};
+  explicit ring_of_three(std::uint16_t begin) : ring_(begin) {
+    for (int i = 0; i < 4; ++i) ring_.push(&items_[i], *this);
+    item::use(ring_.pop_young());
   }
   void check() override {
     for (auto* d : {&ring_, &first_, &second_}) drain(*d);
-    require_all_used(items_);
+    for (int i = 0; i < pushed_; ++i) require(items_[i].seen == 1, "an entry is lost, or was taken twice");
+  }
+
+ protected:
+  void push() { ring_.push(&items_[pushed_++].filled(), *this); }
+  void pop_young() { item::use(ring_.pop_young()); }
+  void pop_old() { item::use(ring_.pop_old()); }
+
+  deque<item> ring_, first_, second_;
+
+ private:
+  item items_[8];
+  int pushed_ = 4;
+};
+
+// Two thefts in a row beside an owner that pops, pushes and pops again without an RMW. The second thief must not reach what the
+// owner has popped with its view from before the first claim.
+class ring_two_thefts final : public ring_of_three {
+ public:
+  using ring_of_three::ring_of_three;
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { thieves(); }};
   }
 
  private:
   void owner() {
-    item::use(ring_.pop_young());
-    ring_.push(&items_[4].filled(), *this);
-    item::use(ring_.pop_young());
+    pop_young();
+    push();
+    pop_young();
+    pop_young();
+    pop_young();
   }
   void thieves() {
     steal(ring_, first_);
     steal(ring_, second_);
   }
-  deque<item> ring_, first_, second_;
-  item items_[5];
+};
+
+// Both ends in turn: each pop of the old end moves the head, so that the next one of the young end has an RMW, and the longest
+// begins anew.
+class ring_mixed_pops final : public ring_of_three {
+ public:
+  using ring_of_three::ring_of_three;
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { steal(ring_, first_); }, [this] { steal(ring_, second_); }};
+  }
+
+ private:
+  void owner() {
+    push();
+    pop_young();
+    pop_young();
+    pop_old();
+    push();
+    push();
+    pop_young();
+    push();
+    pop_young();
+    pop_young();
+  }
+};
+
+// Two entries, and a second thief that sees none, then one: the owner has popped one, pushed, and popped again, all with its view
+// from before the first claim. Between the two looks there would have to be an interrupt.
+class ring_filled_between_looks final : public ring_of_three {
+ public:
+  ring_filled_between_looks() : ring_of_three(0) {
+    pop_old();
+    push();
+    pop_young();  // by an RMW; one is left
+    push();
+  }
+  std::vector<std::function<void()>> threads() override {
+    return {[this] { owner(); }, [this] { thieves(); }};
+  }
+
+ private:
+  void owner() {
+    pop_young();
+    push();
+    pop_young();
+  }
+  void thieves() {
+    steal(ring_, first_);
+    steal(ring_, second_);
+  }
 };
 
 class newest_slot final : public scenario {
@@ -277,6 +341,9 @@ list queue_scenarios() {
       {"ring_chain", [] { return std::make_unique<ring_chain>(); }, 4, 3, 1},
       {"ring_busy_thief", [] { return std::make_unique<ring_busy_thief>(); }, 4, 3, 1},
       {"ring_overflows", [] { return std::make_unique<ring_overflows>(); }, 4, 3, 1},
+      {"ring_two_thefts", [] { return std::make_unique<ring_two_thefts>(std::uint16_t{0}); }, 4, 2, 2},
+      {"ring_two_thefts_at_wrap", [] { return std::make_unique<ring_two_thefts>(std::uint16_t{65'533}); }, 4, 2, 2},
+      {"ring_mixed_pops", [] { return std::make_unique<ring_mixed_pops>(std::uint16_t{65'532}); }, 3, 2, 1},
       {"ring_filled_between_looks", [] { return std::make_unique<ring_filled_between_looks>(); }, 4, 3, 2},
       {"newest_slot", [] { return std::make_unique<newest_slot>(); }, 5, 3, 2},
       {"injection", [] { return std::make_unique<injection>(); }, 3, 2, 1},

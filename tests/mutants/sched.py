@@ -8,11 +8,28 @@ WORKERS = "runtime/src/sched/worker_pool.cpp"
 MONITOR = "runtime/src/sched/monitor.cpp"
 
 MUTANTS = [
-    ("young pop without a tag", DEQUE, [("return head_view(bits_ + (std::uint64_t{1} << 32)); }", "return head_view(bits_); }")], ["ring_ends"]),
+    ("young pop without a tag", DEQUE, [("return head_view((bits_ & ~stolen_mark) + one_tag); }", "return head_view(bits_ & ~stolen_mark); }")], ["ring_ends"]),
     ("tag before the tail", DEQUE, [
-        ("    tail_.store(lowered, std::memory_order_release);  // before the RMW below\n", ""),
-        ("    return slot(lowered).load(std::memory_order_relaxed);", "    tail_.store(lowered);\n    return slot(lowered).load(std::memory_order_relaxed);"),
+        ("    tail_.store(static_cast<std::uint16_t>(tail - 1), std::memory_order_release);  // before the RMW in take_lowered\n", ""),
+        ("    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));\n",
+         "    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));\n    tail_.store(lowered);\n"),
     ], ["ring_ends"]),
+    ("a second thief does not interrupt the owner", DEQUE, [("      platform::heavy_fence();\n", "")], ["ring_two_thefts", "ring_two_thefts_at_wrap"]),
+    ("a second thief interrupts the owner after it has seen the tail", DEQUE, [
+        ("      platform::heavy_fence();\n", ""),
+        ("    const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0) return nullptr;\n",
+         "    const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0) return nullptr;\n"
+         "    if (head.stolen()) platform::heavy_fence();\n")], ["ring_two_thefts"]),
+    ("a second thief looks twice at an empty ring", DEQUE, [
+        ("      if (head.real() == tail_.load(std::memory_order_relaxed)) return nullptr;  // without an interrupt for nothing\n      platform::heavy_fence();\n",
+         "      if (head.real() != tail_.load(std::memory_order_relaxed)) platform::heavy_fence();\n")], ["ring_filled_between_looks"]),
+    ("a claim leaves no mark", DEQUE, [("(upper() | stolen_mark) + one_tag};", "upper() + one_tag};")], ["ring_two_thefts"]),
+    ("young pop without an RMW one entry too far", DEQUE, [("return 2u * older >= longest_.get();", "return 2u * older + 1 >= longest_.get();")], ["ring_two_thefts"]),
+    ("what was pushed does not count for the longest", DEQUE, [("    longest_.set(older + 1u);\n", "")], ["ring_ends", "ring_mixed_pops"]),
+    ("young pop without an RMW after the head has moved", DEQUE, [
+        ("    if (head_.load(std::memory_order_relaxed) != head.bits()) [[unlikely]]\n      return take_lowered_slow(tail);\n",
+         "    (void)head_.load(std::memory_order_relaxed);\n")], ["ring_two_thefts", "ring_mixed_pops"]),
+    ("young pop without an RMW where there is no membarrier", DEQUE, [("platform::asymmetric() ? mine.bits() : no_head", "mine.bits()")], ["ring_two_thefts"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),
     ("stolen into slots that a thief still reads", DEQUE, [("std::min<std::uint32_t>(length - length / 2, into.free_slots() + 1)", "length - length / 2")],

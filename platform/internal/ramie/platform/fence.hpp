@@ -32,8 +32,9 @@ inline void full_fence(std::source_location at = std::source_location::current()
 inline void light_fence(std::source_location at = std::source_location::current()) noexcept {
   explore::light_fence(explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst));
 }
+// Whether or not there is membarrier.
 inline void free_fence(std::source_location at = std::source_location::current()) noexcept {
-  light_fence(at);
+  (void)explore::order_at(at, explore::access_kind::fence, std::memory_order_seq_cst);
 }
 [[nodiscard]] inline bool asymmetric() noexcept {
   return explore::has_membarrier();
