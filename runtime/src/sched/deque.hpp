@@ -32,7 +32,9 @@
 //         3. load head: has it moved? then an     3. load tail
 //            RMW                                  4. claim by CAS
 //
-//       Either the thief sees the tail of 1, or the owner sees the first claim, and its RMW fails the CAS of 4.
+//       Either the thief sees the tail of 1, or the owner sees the first claim, and its RMW fails the CAS of 4. A thief
+//       that would have to interrupt for a ring that looks empty leaves instead. It must not look again without a fence.
+//       (spec/decisions/021-pop-without-rmw.md)
 //
 // The pop with an RMW is a store and then the RMW, in this order. (Bumping first, no tag, or an unsigned
 // length each take an entry twice: tests/explore shows it.)
@@ -92,6 +94,7 @@ class deque {
     for (;;) {
       const head_view head(bits);
       if (head.real() == tail) return nullptr;
+      // Release, for steal: who sees this head must not see a tail from before a pop of D8.
       if (head_.compare_exchange_weak(bits, head.popped_old().bits(), std::memory_order_acq_rel,
                                       std::memory_order_relaxed)) {
         return slot(head.real()).load(std::memory_order_relaxed);
