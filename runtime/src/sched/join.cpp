@@ -189,13 +189,12 @@ RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& scope, work
 namespace {
 
 struct after_one {
-  worker* w;    // of the moment; null: the join must wait
+  worker* w;     // of the moment; null: the join must wait
   fiber* unfit;  // with this, or null
 };
 
 // What a join does that is not simply to call its youngest children. `entry` was taken from the ring, or is null.
-RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_scope& of,
-                                                           queued* entry) noexcept {
+RAMIE_SWITCHES_IDENTITY after_one run_other(worker& w, fiber& joiner, counted_scope& of, queued* entry) noexcept {
   // Marked stalled, or told to stop: its loop attends to that.
   if (entry == nullptr && w.is_stalled_or_stopped()) return {yield_joiner(w, joiner, nullptr), nullptr};
   dispatcher::for_join next{nullptr, false};
