@@ -348,7 +348,6 @@ bool cancel_task(const task_handle& handle, cancel_reason reason) {
   cancel_scope* own = nullptr;
   {
     std::lock_guard hold(more.mutex);
-    more.cancellations.reserve(more.cancellations.size() + 1);  // nothing may throw once the scope is made
     if ((handle.block->marks.fetch_or(task_targeted, std::memory_order_seq_cst) & task_finished) != 0) return false;
     const auto [at, fresh] = more.cancellations.try_emplace(handle.block, home, spawn_site(*handle.block));
     own = &at->second.scope;

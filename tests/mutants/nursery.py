@@ -21,9 +21,6 @@ MUTANTS = [
      {"cases": ["a task of a nursery that was joined in a destructor says what cancelled it"]}),
     ("the result of a cancelled task is destroyed under a lock", TASKS, [("  hold.unlock();  // the result's destructor is the user's\n", "")],
      {"cases": ["the result of a cancelled task may let go of another cancelled task"]}),
-    ("a cancellation of a task begins before there is memory for it", TASKS, [
-        ("    more.cancellations.reserve(more.cancellations.size() + 1);  // nothing may throw once the scope is made\n", "")],
-     {"cases": ["a task that can't be cancelled for want of memory goes on"]}),
     ("a task that has not ended by the deadline counts as ended", "nursery/src/tasks.cpp", [
         ("== wait_result::timed_out) return false;", "== wait_result::timed_out) return true;")],
      {"cases": ["a wait for a task ends at its deadline, and the task goes on"]}),
