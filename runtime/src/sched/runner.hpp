@@ -143,6 +143,7 @@ RAMIE_FLATTEN void runner::arrive(platform::thread_anchor* here) noexcept {
     case departure::park: commit_park(w, *w.run.left_fiber.get()); break;
     case departure::yield: {
       fiber& f = *w.run.left_fiber.get();
+      platform::annotate::take_over(&f);  // as in commit_park: its frame may be one that a join on this thread has made
       w.count.enqueued.add(1);
       f.word.running_to_runnable();
       run_queues::push_yielded(w, f);
@@ -150,6 +151,7 @@ RAMIE_FLATTEN void runner::arrive(platform::thread_anchor* here) noexcept {
     }
     case departure::yield_locally: {
       fiber& f = *w.run.left_fiber.get();
+      platform::annotate::take_over(&f);
       f.word.running_to_runnable();
       run_queues::push_yielded_locally(w, f);
       break;
