@@ -90,7 +90,7 @@ struct nursery_more {
 };
 
 enum core_notes : std::uint32_t {
-  // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded, has_grown.
+  // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
   needs_slow_teardown = 1,
   has_results = 2,  // some result will have to be destroyed
   scattered = 4,    // blocks of ended tasks are in no list: the store is to be put in order

@@ -6,8 +6,9 @@
 //
 // Growth is unbounded: a wake must never be refused. So there is always room for every entry there can be: every fiber,
 // what is in the queue already (tasks among it), and a margin for tasks that are elsewhere and may come back. The code
-// that makes fibers calls reserve() first, the code that moves tasks here try_reserve_for_tasks(); both may fail. injection_soft_capacity is a mark: the queue counts how often
-// its length crosses it, and plain threads that spawn wait while the length is not below it (wait_for_capacity).
+// that makes fibers calls reserve() first, the code that moves tasks here try_reserve_for_tasks(); both may fail.
+// injection_soft_capacity is a mark: the queue counts how often its length crosses it, and plain threads that spawn wait
+// while the length is not below it (wait_for_capacity).
 #pragma once
 
 #include <algorithm>
