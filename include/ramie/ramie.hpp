@@ -28,6 +28,7 @@
 #include <ramie/once.hpp>
 #include <ramie/oneshot.hpp>
 #include <ramie/options.hpp>
+#include <ramie/parallel.hpp>
 #include <ramie/pipe.hpp>
 #include <ramie/process.hpp>
 #include <ramie/rate_limiter.hpp>

@@ -110,9 +110,7 @@ fiber* dispatcher::others_turn_in_join(worker& w) noexcept {
 }
 
 dispatcher::for_join dispatcher::next_for_join(worker& w) noexcept {
-  if (is_due(w, w.count.polls.get() + 1)) {
-    if (fiber* const f = others_turn_in_join(w)) return {f, true};
-  }
+  if (fiber* const f = turn_of_others(w)) return {f, true};
   return {take_youngest(w), false};
 }
 

@@ -53,6 +53,10 @@ class dispatcher {
   };
   // What a join takes when it is not simply the youngest of the ring.
   [[nodiscard]] for_join next_for_join(worker& w) noexcept;
+  // Of that, what is due besides the youngest: the fiber to which a caller that keeps the processor yields, or null.
+  [[nodiscard]] fiber* turn_of_others(worker& w) noexcept {
+    return is_due(w, w.count.polls.get() + 1) ? others_turn_in_join(w) : nullptr;
+  }
 
   // A policy decides what the worker runs: its pace no longer depends on how fast the machine is.
   static void keep_pace(worker& w) noexcept { w.dispatch.pacing.keep_interval(); }

@@ -187,6 +187,10 @@ RAMIE_NOINLINE void fail_without_frame(worker& w, fiber_record& task) noexcept {
 // At least one of them sees the other; aimed_at does nothing the second time.
 fiber* runner::give_frame(worker& w, fiber_record& task) noexcept {
   platform::annotate::take_over(&task);
+  if (task.is_unstarted_fork()) [[unlikely]] {  // until now it was no fiber, only something in a queue
+    w.count.enqueued.add(-1);
+    w.count.spawned.add(1);
+  }
   fiber* const f = take_frame_if_any(w);
   if (f == nullptr) [[unlikely]] {
     fail_without_frame(w, task);

@@ -74,6 +74,13 @@ void announce_extras(fiber& f) noexcept {
   f.has_extras.set(true);
 }
 
+bool has_inheritable(const fiber_extras& extras) noexcept {
+  for (const local_node* node = extras.locals; node != nullptr; node = node->next) {
+    if (node->copy != nullptr) return true;
+  }
+  return false;
+}
+
 void inherit_locals(const fiber_record& parent, fiber_record& child) {
   for (const local_node* node = parent.extras()->locals; node != nullptr; node = node->next) {
     if (node->copy == nullptr) continue;

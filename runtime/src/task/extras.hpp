@@ -19,6 +19,9 @@ struct fiber_extras {
 // Copies of the inheritable values of `parent`, for a fiber that is about to be spawned. Throws what copying throws.
 void inherit_locals(const fiber_record& parent, fiber_record& child);
 
+// Whether inherit_locals would copy anything.
+[[nodiscard]] bool has_inheritable(const fiber_extras& extras) noexcept;
+
 // A fiber is about to be spawned with a record that has extras.
 void announce_extras(fiber& f) noexcept;
 

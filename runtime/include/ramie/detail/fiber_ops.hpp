@@ -16,8 +16,9 @@ class fiber;
 struct fiber_ops;
 struct fiber_extras;  // its name and its fiber-local values; most fibers have neither
 
-// Two words have two meanings each. Before the fiber has a frame (a *task*: spawned in the plain way, and not started)
-// they say where it belongs and where it was spawned; from then on, which frame it has, and what few fibers have.
+// Two words have two meanings each. Before the fiber has a frame (a *task*: spawned in the plain way, and not started;
+// or a *fork*, a part of a call that its caller makes itself unless a worker takes it first: fork.hpp) they say where it
+// belongs and where it was spawned; from then on, which frame it has, and what few fibers have.
 //
 //       who starts it                           who describes it (describe_briefly)
 //       1. the second word = null               1. is the place a task's?
@@ -56,6 +57,14 @@ class fiber_record {
     extras_or_site_.store(std::bit_cast<std::uintptr_t>(site), std::memory_order_relaxed);
     place_.store(reinterpret_cast<std::uintptr_t>(&home) | is_task, std::memory_order_relaxed);
   }
+  // A fork: a task that no nursery counts, so no join calls it in place as its own child.
+  void make_fork(cancel_scope& home, source_location site) noexcept {
+    extras_or_site_.store(std::bit_cast<std::uintptr_t>(site), std::memory_order_relaxed);
+    place_.store(reinterpret_cast<std::uintptr_t>(&home) | is_task | is_fork, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool is_unstarted_fork() const noexcept {
+    return (place_.load(std::memory_order_relaxed) & (is_task | is_fork)) == (is_task | is_fork);
+  }
   [[nodiscard]] bool is_task_of(const cancel_scope& home) const noexcept {
     return place_.load(std::memory_order_relaxed) == (reinterpret_cast<std::uintptr_t>(&home) | is_task);
   }
@@ -63,7 +72,7 @@ class fiber_record {
     return (place_.load(order) & is_task) != 0;
   }
   [[nodiscard]] cancel_scope& task_home() const noexcept {
-    return *reinterpret_cast<cancel_scope*>(place_.load(std::memory_order_relaxed) - is_task);
+    return *reinterpret_cast<cancel_scope*>(place_.load(std::memory_order_relaxed) & ~(is_task | is_fork));
   }
   [[nodiscard]] source_location task_site() const noexcept {
     return std::bit_cast<source_location>(extras_or_site_.load(std::memory_order_acquire));
@@ -88,6 +97,7 @@ class fiber_record {
 
  private:
   static constexpr std::uintptr_t is_task = 1;
+  static constexpr std::uintptr_t is_fork = 2;
   static_assert(sizeof(source_location) == sizeof(std::uintptr_t));
 
   atomic<std::uintptr_t> place_{0};
