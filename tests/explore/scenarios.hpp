@@ -30,6 +30,7 @@ using list = std::vector<entry>;
 [[nodiscard]] list signal_scenarios();
 [[nodiscard]] list pipe_scenarios();
 [[nodiscard]] list request_scenarios();
+[[nodiscard]] list range_scenarios();
 [[nodiscard]] list timer_scenarios();
 [[nodiscard]] list keeper_scenarios();
 
@@ -43,5 +44,7 @@ void task_cancelled_as_it_starts();
 void task_cancelled_as_a_join_starts_it();
 void task_cancelled_as_its_lent_frame_goes_on();
 void straggler_starts_as_it_is_named();
+void fork_is_taken_as_its_caller_comes_back();
+void loop_is_divided();
 
 }  // namespace explore

@@ -5,6 +5,7 @@
 #include <ramie/channel.hpp>
 #include <ramie/clock.hpp>
 #include <ramie/nursery.hpp>
+#include <ramie/parallel.hpp>
 #include <ramie/this_fiber.hpp>
 
 #include <ramie/platform/thread.hpp>
@@ -70,6 +71,19 @@ void straggler_starts_as_it_is_named() {
             "a straggler has neither its name nor its place");
   }
   n.join();
+}
+
+// The second worker takes the fork, or the caller takes it back; or the caller waits for it while it ends.
+void fork_is_taken_as_its_caller_comes_back() {
+  int a = 0, b = 0;
+  ramie::parallel_invoke([&a] { ++a; }, [&b] { ++b; });
+  require(a == 1 && b == 1, "a call was lost, or made twice");
+}
+
+void loop_is_divided() {
+  int calls[4] = {};
+  ramie::parallel_for(4, [&calls](std::size_t i) { ++calls[i]; });
+  for (const int each : calls) require(each == 1, "a call was lost, or made twice");
 }
 
 }  // namespace explore

@@ -150,6 +150,28 @@ TEST_CASE("a child that there is no memory to start fails like any other, taken 
   CHECK(found.wrong() == "");
 }
 
+// A worker has taken it, and the caller finds that nobody has run it.
+TEST_CASE("a fork that there is no memory for is called by its caller", "[conformance][nursery][faults]") {
+  findings found;
+  ramie::run(with_workers(1), [&] {
+    int calls = 0;
+    ramie::parallel_invoke([&] { ++calls; },
+                           [&] {
+                             const no_frames now;
+                             ramie::yield();
+                           });
+    EXPECT(found, calls == 1);
+    ramie::parallel_for(4, [&](std::size_t i) {
+      ++calls;
+      if (i != 0) return;
+      const no_frames now;
+      ramie::yield();
+    });
+    EXPECT(found, calls == 5);
+  });
+  CHECK(found.wrong() == "");
+}
+
 // The first failure cancels the others, which have no frame either.
 TEST_CASE("a child that there is no memory to start fails like any other, called by a join",
           "[conformance][nursery][faults]") {

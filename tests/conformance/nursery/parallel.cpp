@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: BSL-1.0
+// parallel_invoke and parallel_for: each call once, by whoever is there; waits, failures and cancellations in calls.
+#include <atomic>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <ramie/ramie.hpp>
+#include <support/fiber_group.hpp>
+#include <support/findings.hpp>
+#include <support/reports.hpp>
+#include <support/test.hpp>
+
+namespace conformance_nursery_parallel {
+
+using ramie::parallel_for;
+using ramie::parallel_invoke;
+using test::with_workers;
+using test::runtime_internal::gate;
+
+template <class F>
+std::string thrown_by(F f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (const ramie::cancelled&) {
+    return "cancelled";
+  }
+  return "nothing";
+}
+
+TEST_CASE("calls that nobody takes are plain calls: the last function first, no fiber", "[conformance][nursery][parallel]") {
+  test::journal<int> order;
+  std::uint64_t fibers = 99;
+  ramie::runtime rt(with_workers(1));
+  rt.run([&] {
+    const auto before = rt.stats().total.spawned;
+    parallel_invoke([&] { order.add(1); }, [&] { order.add(2); }, [&] { order.add(3); });
+    parallel_for(3, [&](std::size_t i) { order.add(10 + static_cast<int>(i)); });
+    std::vector<std::function<void()>> many{[&] { order.add(20); }, [&] { order.add(21); }};
+    parallel_invoke(many);
+    parallel_invoke([&] { order.add(30); });
+    parallel_for(1, [&](std::size_t i) { order.add(40 + static_cast<int>(i)); });
+    parallel_for(0, [&](std::size_t) { order.add(-1); });
+    fibers = rt.stats().total.spawned - before;
+  });
+  CHECK(order.entries() == std::vector<int>{3, 2, 1, 10, 11, 12, 20, 21, 30, 40});
+  CHECK(fibers == 0);
+}
+
+std::size_t tree_sum(std::size_t first, std::size_t leaves) {
+  if (leaves == 1) return first;
+  std::vector<std::size_t> sums(4);
+  parallel_for(sums.size(), [&](std::size_t i) { sums[i] = tree_sum(first + i * leaves / 4, leaves / 4); });
+  return std::accumulate(sums.begin(), sums.end(), std::size_t{0});
+}
+int fib(int n) {
+  if (n < 2) return n;
+  int x = 0, y = 0;
+  parallel_invoke([&] { x = fib(n - 1); }, [&] { y = fib(n - 2); });
+  return x + y;
+}
+
+TEST_CASE("each index is called once, however many workers there are", "[conformance][nursery][parallel]") {
+  for (const unsigned workers : {1u, 2u, 4u, 8u}) {
+    for (const bool chaos : {false, true}) {
+      test::findings found;
+      auto o = with_workers(workers);
+      if (chaos) o.chaos = ramie::chaos_mode{5};
+      const std::size_t leaves = chaos ? 64 : 4096;
+      ramie::runtime rt(o);
+      rt.run([&] {
+        for (const std::size_t count : {1, 2, 3, 17, 1000}) {
+          std::vector<std::atomic<int>> calls(count);
+          parallel_for(count, [&](std::size_t i) {
+            calls[i].fetch_add(1);
+            if (i % 7 == 0) ramie::yield();
+          });
+          for (const auto& each : calls) EXPECT(found, each.load() == 1);
+          int sum = 0;
+          std::vector<int> elements(count, 1);
+          parallel_for(elements, [](int& e) { e = 2; });
+          for (const int e : elements) sum += e;
+          EXPECT(found, sum == 2 * static_cast<int>(count));
+        }
+        EXPECT(found, tree_sum(0, leaves) == leaves * (leaves - 1) / 2);
+        EXPECT(found, fib(chaos ? 8 : 18) == (chaos ? 21 : 2584));
+      });
+      CHECK(found.wrong().empty());
+      const auto total = rt.stats().total;
+      CHECK(total.spawned == total.started + total.discarded);
+    }
+  }
+}
+
+TEST_CASE("a call that waits leaves the others to any worker", "[conformance][nursery][parallel]") {
+  for (const unsigned workers : {1u, 2u}) {
+    int passed = 0;
+    ramie::run(with_workers(workers), [&] {
+      gate door;
+      parallel_invoke([&] { door.open(); }, [&] { test::wait_at(door); });
+      ++passed;
+      ramie::channel<std::size_t> there(0), back(0);  // each call but the last needs the next one
+      std::atomic<int> met{0};
+      parallel_for(2, [&](std::size_t i) {
+        if (i == 0) {
+          there.send(i);
+          met.fetch_add(back.recv().has_value());
+        } else {
+          met.fetch_add(there.recv().has_value());
+          back.send(i);
+        }
+      });
+      passed += met.load();
+    });
+    CHECK(passed == 3);
+  }
+}
+
+// On one worker: the direct call waits, so the worker takes the offered one, as a fiber.
+TEST_CASE("what a worker has taken is a fiber, which fails and is described like one", "[conformance][nursery][parallel]") {
+  const test::reports reported;
+  std::string first, both;
+  std::uint64_t fibers = 0;
+  ramie::runtime rt(with_workers(1));
+  rt.run([&] {
+    const auto before = rt.stats().total.spawned;
+    gate taken;
+    first = thrown_by([&] {
+      parallel_invoke(
+          [&] {
+            taken.open();
+            throw std::runtime_error("the taken one");
+          },
+          [&] { test::wait_at(taken); });
+    });
+    fibers = rt.stats().total.spawned - before;
+    gate again;
+    both = thrown_by([&] {
+      parallel_invoke(
+          [&] {
+            again.open();
+            throw std::runtime_error("the taken one");
+          },
+          [&] {
+            test::wait_at(again);
+            throw std::runtime_error("the caller's");
+          });
+    });
+  });
+  CHECK(first == "the taken one");
+  CHECK(fibers == 1);
+  CHECK(both == "the caller's");
+  REQUIRE(reported.count(ramie::report_kind::lost_failure) == 1);
+  CHECK(reported.taken().front().text == "the taken one");
+}
+
+TEST_CASE("after a failure that the caller has seen no call begins", "[conformance][nursery][parallel]") {
+  const test::reports reported;
+  for (const unsigned workers : {1u, 4u}) {
+    std::atomic<int> begun{0}, ended{0};
+    std::string loop, pair;
+    ramie::run(with_workers(workers), [&] {
+      loop = thrown_by([&] {
+        parallel_for(1'000, [&](std::size_t i) {
+          begun.fetch_add(1);
+          if (i == 3) throw std::runtime_error("at three");
+          ended.fetch_add(1);
+        });
+      });
+      bool called = false;
+      pair = thrown_by([&] { parallel_invoke([&] { called = true; }, [] { throw std::runtime_error("at once"); }); });
+      if (workers == 1 && called) pair += ", but the other was called";
+    });
+    CHECK(loop == "at three");
+    CHECK(pair == "at once");
+    CHECK(begun.load() == ended.load() + 1);
+    if (workers == 1) CHECK(begun.load() == 4);
+  }
+  CHECK(reported.taken().empty());
+}
+
+TEST_CASE("a cancellation from outside ends the calls that wait, and a loop of calls that do not",
+          "[conformance][nursery][parallel]") {
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    std::atomic<int> unwound{0}, went_on{0};
+    bool stopped_early = false;
+    ramie::run(with_workers(workers), [&] {
+      gate never;
+      std::atomic<int> waiting{0};
+      ramie::nursery n;
+      n.spawn([&] {
+        const auto wait = [&] {
+          waiting.fetch_add(1);
+          try {
+            test::wait_at(never);
+          } catch (const ramie::cancelled&) {
+            unwound.fetch_add(1);
+            throw;
+          }
+        };
+        parallel_invoke(wait, wait, wait);
+        went_on.fetch_add(1);
+      });
+      n.spawn([&] {
+        std::size_t calls = 0;
+        try {
+          parallel_for(1'000'000'000, [&](std::size_t) {
+            if (++calls == 100) n.cancel();
+            if (calls == 100) ramie::yield();
+          });
+          went_on.fetch_add(1);
+        } catch (const ramie::cancelled&) {
+          stopped_early = true;
+          throw;
+        }
+      });
+      while (waiting.load() < 3) ramie::yield();
+      n.join();
+    });
+    CHECK(unwound.load() == 3);
+    CHECK(went_on.load() == 0);
+    CHECK(stopped_early);
+  }
+}
+
+TEST_CASE("calls inherit fiber-local values, whoever makes them", "[conformance][nursery][parallel]") {
+  static ramie::fiber_local<int, ramie::inherit::yes> heirloom;
+  test::findings found;
+  std::atomic<int> calls{0};
+  ramie::run(with_workers(2), [&] {
+    heirloom.set(7);
+    parallel_for(20, [&](std::size_t) {
+      EXPECT(found, heirloom.find() != nullptr, *heirloom == 7);
+      calls.fetch_add(1);
+      ramie::yield();
+    });
+    gate door;
+    parallel_invoke([&] { door.open(); },
+                    [&] {
+                      test::wait_at(door);
+                      EXPECT(found, *heirloom == 7);
+                    });
+    EXPECT(found, thrown_by([] { parallel_for(3, [](std::size_t i) { throw std::out_of_range(std::to_string(i)); }); }) != "nothing");
+  });
+  CHECK(found.wrong().empty());
+  CHECK(calls.load() == 20);
+}
+
+TEST_CASE("a fiber that unwinds may still divide what it has to do", "[conformance][nursery][parallel]") {
+  std::atomic<int> calls{0};
+  ramie::run(with_workers(2), [&] {
+    struct cleaner {
+      std::atomic<int>& calls;
+      ~cleaner() {
+        parallel_for(10, [this](std::size_t) {
+          ramie::yield();
+          calls.fetch_add(1);
+        });
+      }
+    };
+    ramie::nursery n;
+    n.spawn([&] {
+      const cleaner at_end{calls};
+      n.cancel();
+      ramie::yield();
+    });
+    n.join();
+  });
+  CHECK(calls.load() == 10);
+}
+
+TEST_CASE("a join inside of a call does not take the caller's fork for its child", "[conformance][nursery][parallel]") {
+  for (const unsigned workers : {1u, 2u}) {
+    test::journal<int> order;
+    ramie::run(with_workers(workers), [&] {
+      parallel_invoke([&] { order.add(1); },
+                      [&] {
+                        ramie::nursery n;
+                        auto waiting = n.spawn([] { ramie::yield(); });
+                        waiting.get();
+                        n.join();
+                        order.add(2);
+                      });
+      order.add(3);
+    });
+    CHECK(order.entries().size() == 3);
+    CHECK(order.entries().back() == 3);
+  }
+}
+
+// The joiner finds the fork of its child at the young end, with the nursery as its home: it calls it in place, as a fiber.
+TEST_CASE("a join of the nursery around does not count a fork", "[conformance][nursery][parallel]") {
+  int calls = 0;
+  ramie::runtime rt(with_workers(1));
+  rt.run([&] {
+    gate joiner, child;
+    ramie::nursery n;
+    n.spawn([&] {
+      parallel_invoke(
+          [&] {
+            ++calls;
+            child.open();
+          },
+          [&] {
+            joiner.open();
+            test::wait_at(child);
+            ++calls;
+          });
+    });
+    test::wait_at(joiner);
+    n.join();
+  });
+  CHECK(calls == 2);
+  const auto total = rt.stats().total;
+  CHECK(total.spawned == total.started);
+}
+
+TEST_CASE("on a plain thread parallel calls are refused", "[conformance][nursery][parallel]") {
+  const auto refused = [](const char* name) {
+    return std::string("ramie: ") + name + ": called outside a fiber. Call it inside run().";
+  };
+  CHECK(thrown_by([] { parallel_invoke([] {}, [] {}); }) == refused("parallel_invoke"));
+  CHECK(thrown_by([] { parallel_invoke([] {}); }) == refused("parallel_invoke"));
+  CHECK(thrown_by([] { parallel_for(0, [](std::size_t) {}); }) == refused("parallel_for"));
+  CHECK(thrown_by([] { parallel_for(9, [](std::size_t) {}); }) == refused("parallel_for"));
+}
+
+}  // namespace conformance_nursery_parallel

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Forks and the indices of loops."""
+RANGE, FORK, PARALLEL = "nursery/src/index_range.hpp", "runtime/src/sched/fork.cpp", "nursery/src/parallel.cpp"
+OPS = "runtime/include/ramie/detail/fiber_ops.hpp"
+TAKEN = {"cases": ["what a worker has taken is a fiber, which fails and is described like one"]}
+WAITS = {"cases": ["a call that waits leaves the others to any worker"]}
+
+MUTANTS = [
+    ("a thief of indices does not look again", RANGE, [("next_.load(std::memory_order_acquire) <= middle;  // 3", "true;  // 3")], ["range_of_three"]),
+    ("an owner of indices does not look again", RANGE, [("if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3", "if (index < seen_)"),
+                                                       ("  platform::atomic<std::size_t> next_;", "  std::size_t seen_ = limit_.load(std::memory_order_relaxed);\n  platform::atomic<std::size_t> next_;"),
+                                                       ("explicit index_range(piece all) noexcept : next_(all.first), limit_(all.last) {}", "explicit index_range(piece all) noexcept : seen_(all.last), next_(all.first), limit_(all.last) {}")], ["range_of_three"]),
+    ("an owner of indices believes a limit that may go back", RANGE, [("return take_slow(index);", "return false;")], ["range_of_three"]),
+    ("an owner of indices does not see that a thief was at work", RANGE, [("before % 2 == 0 && splits_.load(std::memory_order_acquire) == before", "before % 2 == 0")], ["range_of_three"]),
+    ("a fork that has ended wakes nobody", FORK, [("if ((marks & fork_record::wanted) != 0) part.waits->wake();", "(void)marks;")], ("fork_is_taken_as_its_caller_comes_back",)),
+    ("a caller does not ask again whether its fork has ended", FORK, [("return (marks & fork_record::finished) == 0;                                       // 3", "(void)marks;\n    return true;")], ("fork_is_taken_as_its_caller_comes_back",)),
+    ("a fork that nobody could start is not called", FORK, [("check_cancelled(); return true;", "check_cancelled(); return false;")], {"cases": ["a fork that there is no memory for is called by its caller"]}),
+    ("a join takes a fork for its child", OPS, [("static constexpr std::uintptr_t is_fork = 2;", "static constexpr std::uintptr_t is_fork = 1;")], {"cases": ["a join of the nursery around does not count a fork"]}),
+    ("a loop goes on after a failure", PARALLEL, [("of.whole.stopped.store(true, std::memory_order_relaxed);", "")], {"cases": ["after a failure that the caller has seen no call begins"]}),
+    ("a loop does not look at cancellations", FORK, [("if (w.cancel_epoch->load(std::memory_order_acquire) != self.seen_epoch.get()) [[unlikely]]\n    check_cancelled();\n  w.count", "w.count")], {"cases": ["a cancellation from outside ends the calls that wait, and a loop of calls that do not"]}),
+    ("the failure of a fork is dropped", FORK, [("case fork_outcome::failed: break;", "case fork_outcome::failed: return false;")], TAKEN),
+    ("forks of who has values to inherit", FORK, [("(extras == nullptr || !has_inheritable(*extras))", "(extras == nullptr || true)")], {"cases": ["calls inherit fiber-local values, whoever makes them"]}),
+]
