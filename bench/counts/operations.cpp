@@ -193,6 +193,21 @@ void fork_join(ramie::runtime& rt, long count) {
   n.join();
 }
 
+// The same tree by parallel_invoke: `count` calls that are offered in all.
+void parallel_tree(long count) {
+  if (count == 0) return;
+  const long half = (count - 1) / 2;
+  ramie::parallel_invoke([half] { parallel_tree(half); }, [count, half] { parallel_tree(count - 1 - half); });
+}
+void parallel(ramie::runtime&, long count) {
+  parallel_tree(count);
+}
+
+// A loop of ten calls that do nothing, at a time: one call.
+void parallel_index(ramie::runtime&, long count) {
+  for (long i = 0; i < count / 10; ++i) ramie::parallel_for(10, [](std::size_t) {});
+}
+
 // A hop is one element from one fiber to another: a round trip has two.
 void hop(ramie::runtime&, long count) {
   channel<long> there(0), back(0);
@@ -268,6 +283,8 @@ constexpr operation operations[] = {
     {"nursery_spawn_join", nursery<100>},
     {"nursery_one", nursery<1>},
     {"fork_join", fork_join},
+    {"parallel", parallel},
+    {"parallel_index", parallel_index},
     {"hop", hop},
     {"ring_hop", ring_hop},
     {"buffered", stream<128>},

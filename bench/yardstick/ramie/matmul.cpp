@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// matmul N [THREADS]: quarters of the result, two products each, one after the other; three children and a call at a time.
+// matmul N [THREADS]: quarters of the result, two products each, one after the other; four calls at once.
 #include <ramie/ramie.hpp>
 #include "../yardstick.hpp"
 
@@ -9,12 +9,10 @@ void multiply(const int* a, const int* b, int* c, int n, int stride) {
   if (n <= yardstick::smallest_matrix) return yardstick::multiply_small(a, b, c, n, stride);
   const int k = n / 2, down = k * stride;
   const auto quarters = [=](const int* left, const int* top) {
-    ramie::nursery children;
-    children.spawn([=] { multiply(left, top, c, k, stride); });
-    children.spawn([=] { multiply(left, top + k, c + k, k, stride); });
-    children.spawn([=] { multiply(left + down, top, c + down, k, stride); });
-    multiply(left + down, top + k, c + down + k, k, stride);
-    children.join();
+    ramie::parallel_invoke([=] { multiply(left, top, c, k, stride); },
+                           [=] { multiply(left, top + k, c + k, k, stride); },
+                           [=] { multiply(left + down, top, c + down, k, stride); },
+                           [=] { multiply(left + down, top + k, c + down + k, k, stride); });
   };
   quarters(a, b);
   quarters(a + k, b + down);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// nqueens [THREADS]: a nursery a board, a child for each row in which the next queen may stand.
+// nqueens [THREADS]: at every board, a loop over the rows in which the next queen may stand.
 #include <ramie/ramie.hpp>
 #include "../yardstick.hpp"
 
@@ -8,19 +8,21 @@ namespace {
 using yardstick::board;
 using yardstick::queens;
 
-int place(int column, board b) {
+int place(int column, const board& b) {
   if (column == queens) return 1;
   int found[queens];
-  int children = 0;
-  ramie::nursery n;
+  char rows[queens];
+  std::size_t children = 0;
   for (int row = 0; row < queens; ++row) {
-    if (!yardstick::may_stand(b, column, row)) continue;
-    b[static_cast<std::size_t>(column)] = static_cast<char>(row);
-    n.spawn([&out = found[children++], column, b] { out = place(column + 1, b); });
+    if (yardstick::may_stand(b, column, row)) rows[children++] = static_cast<char>(row);
   }
-  n.join();
+  ramie::parallel_for(children, [&, column](std::size_t i) {
+    board next = b;
+    next[static_cast<std::size_t>(column)] = rows[i];
+    found[i] = place(column + 1, next);
+  });
   int sum = 0;
-  for (int i = 0; i < children; ++i) sum += found[i];
+  for (std::size_t i = 0; i < children; ++i) sum += found[i];
   return sum;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// skynet [THREADS]: a nursery a node, nine children spawned, the tenth called.
+// skynet [THREADS]: a loop over ten children at every node.
 #include <ramie/ramie.hpp>
 #include "../yardstick.hpp"
 
@@ -9,12 +9,7 @@ std::size_t skynet(std::size_t number, std::size_t leaves) {
   if (leaves == 1) return number;
   const std::size_t below = leaves / 10;
   std::size_t sums[10];
-  ramie::nursery children;
-  for (std::size_t i = 0; i < 9; ++i) {
-    children.spawn([&sums, number, below, i] { sums[i] = skynet(number + i * below, below); });
-  }
-  sums[9] = skynet(number + 9 * below, below);
-  children.join();
+  ramie::parallel_for(10, [&](std::size_t i) { sums[i] = skynet(number + i * below, below); });
   std::size_t sum = 0;
   for (const std::size_t each : sums) sum += each;
   return sum;

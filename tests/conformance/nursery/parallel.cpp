@@ -91,7 +91,7 @@ TEST_CASE("each index is called once, however many workers there are", "[conform
       });
       CHECK(found.wrong().empty());
       const auto total = rt.stats().total;
-      CHECK(total.spawned == total.started + total.discarded);
+      CHECK(total.spawned + 1 == total.started + total.discarded);  // run's own fiber came from outside
     }
   }
 }
@@ -206,11 +206,12 @@ TEST_CASE("a cancellation from outside ends the calls that wait, and a loop of c
         went_on.fetch_add(1);
       });
       n.spawn([&] {
-        std::size_t calls = 0;
+        std::atomic<std::size_t> calls{0};
         try {
           parallel_for(1'000'000'000, [&](std::size_t) {
-            if (++calls == 100) n.cancel();
-            if (calls == 100) ramie::yield();
+            if (calls.fetch_add(1) != 100) return;
+            while (waiting.load() < 3) ramie::yield();
+            n.cancel();
           });
           went_on.fetch_add(1);
         } catch (const ramie::cancelled&) {
@@ -218,7 +219,6 @@ TEST_CASE("a cancellation from outside ends the calls that wait, and a loop of c
           throw;
         }
       });
-      while (waiting.load() < 3) ramie::yield();
       n.join();
     });
     CHECK(unwound.load() == 3);
@@ -316,7 +316,7 @@ TEST_CASE("a join of the nursery around does not count a fork", "[conformance][n
   });
   CHECK(calls == 2);
   const auto total = rt.stats().total;
-  CHECK(total.spawned == total.started);
+  CHECK(total.spawned + 1 == total.started);  // run's own fiber came from outside
 }
 
 TEST_CASE("on a plain thread parallel calls are refused", "[conformance][nursery][parallel]") {
