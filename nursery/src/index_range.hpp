@@ -3,10 +3,10 @@
 // of what is left. A lock-free leaf: tests/explore runs it.
 //
 // Invariants
-//   X1  Every index is given out once: to the owner by take, or to a thief by split.
-//   X2  One thief at a time: whoever splits was let in by the entry of a queue, and another entry is pushed only after
+//   IX1  Every index is given out once: to the owner by take, or to a thief by split.
+//   IX2  One thief at a time: whoever splits was let in by the entry of a queue, and another entry is pushed only after
 //       that split has ended.
-//   X3  `splits_` is odd while a thief has lowered `limit_` and does not know yet whether it may keep what is above.
+//   IX3  `splits_` is odd while a thief has lowered `limit_` and does not know yet whether it may keep what is above.
 //
 //       owner, take                            thief, split
 //       1. next = i + 1                        1. limit = middle

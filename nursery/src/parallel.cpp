@@ -9,8 +9,8 @@
 //       fiber that took that       part [50, 100)   offer: half of it; below that in the ring: the caller's again
 //
 // Invariants
-//   P1  A part has at most one offer in a queue or being split (X2 of index_range.hpp).
-//   P2  Offers of one fiber nest (K2 of fork.hpp). So a fiber ends its own part before it takes back its victim's offer;
+//   P1  A part has at most one offer in a queue or being split (IX2 of index_range.hpp).
+//   P2  Offers of one fiber nest (FK2 of fork.hpp). So a fiber ends its own part before it takes back its victim's offer;
 //       if it gets that back, it takes half of what the victim has left, and so on.
 //   P3  Whoever has made an offer waits for its end: parts, and the body of the loop, are there as long as anybody uses
 //       them.

@@ -156,8 +156,8 @@ MUTANTS = [
      {"cases": ["a worker keeps 32 stacks, and trims what the pool has too many of before it sleeps"]}),
     ("a worker keeps all stacks it ever had", RUNNER, [("  if (w.run.spare_count.get() >= stack_cache_limit) return_spares(w);\n", "")],
      {"cases": ["a worker keeps 32 stacks, and trims what the pool has too many of before it sleeps"]}),
-    ("a join never yields", DISPATCHER, [("    if (fiber* const f = others_turn_in_join(w)) return {f, true};\n",
-       "    (void)poll_is_due(w, w.count.polls.get() + 1);\n")],
+    ("a join never yields", DISPATCHER, [("  if (fiber* const f = turn_of_others(w)) return {f, true};\n",
+       "  if (is_due(w, w.count.polls.get() + 1)) (void)poll_is_due(w, w.count.polls.get() + 1);\n")],
      {"cases": ["a long fork-join starves nobody"]}),
     # Nurseries and scopes.
     ("a passed deadline of a scope is left to others", "runtime/src/time/timekeeper.cpp", [

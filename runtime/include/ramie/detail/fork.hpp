@@ -7,11 +7,11 @@
 // and runs it as a fiber, and the caller waits for the end of that.
 //
 // Invariants
-//   K1  From push_fork to take_fork or drop_fork the caller keeps the record there, and its innermost scope open.
-//   K2  Forks of one fiber nest: what was pushed last is taken back first.
-//   K3  A fork that was pushed is called once: by whoever has taken its entry from a queue. If that one could not start it
-//       (it was cancelled, or there was no memory or no stack for a fiber), the caller does (fork_outcome::not_run).
-//   K4  The fiber's last access to the record is the RMW that sets `finished`, unless that shows that the caller waits.
+//   FK1  From push_fork to take_fork or drop_fork the caller keeps the record there, and its innermost scope open.
+//   FK2  Forks of one fiber nest: what was pushed last is taken back first.
+//   FK3  A fork that was pushed is called once: by whoever has taken its entry from a queue. If that one could not start it
+//        (it was cancelled, or there was no memory or no stack for a fiber), the caller does (fork_outcome::not_run).
+//   FK4  The fiber's last access to the record is the RMW that sets `finished`, unless that shows that the caller waits.
 //
 //       fiber that ends                        caller that waits (fork_end::publish)
 //       1. the outcome                         1. `waits` = itself
