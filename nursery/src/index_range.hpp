@@ -69,14 +69,11 @@ class index_range {
   }
 
  private:
-  // The limit counts if no split was under way while it was read.
+  // A limit that goes back was lowered by the split that is under way; one that is lowered later stays above the index,
+  // because that split sees it.
   [[gnu::noinline]] bool take_slow(std::size_t index) const noexcept {
-    for (platform::backoff turn;; turn.wait()) {
-      const auto before = splits_.load(std::memory_order_acquire);
-      const bool below = index < limit_.load(std::memory_order_acquire);
-      if (below) return true;
-      if (before % 2 == 0 && splits_.load(std::memory_order_acquire) == before) return false;
-    }
+    for (platform::backoff turn; splits_.load(std::memory_order_acquire) % 2 != 0;) turn.wait();
+    return index < limit_.load(std::memory_order_acquire);
   }
 
   platform::atomic<std::size_t> next_;

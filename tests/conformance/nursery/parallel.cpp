@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <ramie/ramie.hpp>
@@ -181,6 +182,35 @@ TEST_CASE("after a failure that the caller has seen no call begins", "[conforman
     if (workers == 1) CHECK(begun.load() == 4);
   }
   CHECK(reported.taken().empty());
+}
+
+// The caller's call fails while another worker is inside of one. That one goes on when the caller waits for its end, so
+// the failure has been seen; neither it nor the caller's worker, which looks for work, begins another call.
+TEST_CASE("who has taken a part of a loop begins no call after a failure", "[conformance][nursery][parallel]") {
+  std::atomic<bool> taken{false}, seen{false};
+  std::atomic<int> too_late{0};
+  std::string thrown;
+  auto o = with_workers(2);
+  o.elastic = false;
+  ramie::runtime rt(o);
+  rt.run([&] {
+    const auto parks = rt.stats().total.parks;
+    thrown = thrown_by([&] {
+      parallel_for(64, [&](std::size_t i) {
+        if (seen.load()) too_late.fetch_add(1);
+        if (i == 0) {
+          while (!taken.load()) std::this_thread::yield();
+          throw std::runtime_error("at zero");
+        }
+        taken.store(true);
+        while (rt.stats().total.parks == parks) std::this_thread::yield();
+        seen.store(true);
+      });
+    });
+  });
+  CHECK(thrown == "at zero");
+  CHECK(seen.load());
+  CHECK(too_late.load() == 0);
 }
 
 TEST_CASE("a cancellation from outside ends the calls that wait, and a loop of calls that do not",
