@@ -40,9 +40,9 @@ class index_range {
   // The owner. False: there is none left; it must not be called again. May run beside split().
   [[nodiscard]] bool take(std::size_t& index) noexcept {
     index = next_.load(std::memory_order_relaxed);
-    next_.store(index + 1, std::memory_order_release);  // 1; pairs with the acquire in split
+    next_.store(index + 1, std::memory_order_relaxed);  // 1
     platform::light_fence();                            // 2
-    if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3
+    if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3; pairs with the release in split
       return true;
     return take_slow(index);
   }
@@ -50,16 +50,16 @@ class index_range {
   // The thief. May run beside take(); never beside another split().
   [[nodiscard]] piece split() noexcept {
     const auto limit = limit_.load(std::memory_order_relaxed);
-    const auto next = next_.load(std::memory_order_acquire);
+    const auto next = next_.load(std::memory_order_relaxed);
     if (next >= limit) return {limit, limit};
     const auto middle = next + (limit - next) / 2;
     const auto splits = splits_.load(std::memory_order_relaxed);
     splits_.store(splits + 1, std::memory_order_relaxed);  // seen by who sees the limit
-    limit_.store(middle, std::memory_order_release);       // 1
+    limit_.store(middle, std::memory_order_release);       // 1; pairs with the acquire in take
     platform::heavy_fence();                               // 2
-    const bool mine = next_.load(std::memory_order_acquire) <= middle;  // 3
-    if (!mine) limit_.store(limit, std::memory_order_release);
-    splits_.store(splits + 2, std::memory_order_release);
+    const bool mine = next_.load(std::memory_order_relaxed) <= middle;  // 3
+    if (!mine) limit_.store(limit, std::memory_order_relaxed);
+    splits_.store(splits + 2, std::memory_order_release);  // pairs with the acquire in take_slow
     return {mine ? middle : limit, limit};
   }
 
@@ -73,7 +73,7 @@ class index_range {
   // because that split sees it.
   [[gnu::noinline]] bool take_slow(std::size_t index) const noexcept {
     for (platform::backoff turn; splits_.load(std::memory_order_acquire) % 2 != 0;) turn.wait();
-    return index < limit_.load(std::memory_order_acquire);
+    return index < limit_.load(std::memory_order_relaxed);
   }
 
   platform::atomic<std::size_t> next_;

@@ -6,8 +6,8 @@ TAKEN = {"cases": ["what a worker has taken is a fiber, which fails and is descr
 WAITS = {"cases": ["a call that waits leaves the others to any worker"]}
 
 MUTANTS = [
-    ("a thief of indices does not look again", RANGE, [("next_.load(std::memory_order_acquire) <= middle;  // 3", "true;  // 3")], ["range_of_three"]),
-    ("an owner of indices does not look again", RANGE, [("if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3", "if (index < seen_)"),
+    ("a thief of indices does not look again", RANGE, [("next_.load(std::memory_order_relaxed) <= middle;  // 3", "true;  // 3")], ["range_of_three"]),
+    ("an owner of indices does not look again", RANGE, [("if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3; pairs with the release in split", "if (index < seen_)"),
                                                        ("  platform::atomic<std::size_t> next_;", "  std::size_t seen_ = limit_.load(std::memory_order_relaxed);\n  platform::atomic<std::size_t> next_;"),
                                                        ("explicit index_range(piece all) noexcept : next_(all.first), limit_(all.last) {}", "explicit index_range(piece all) noexcept : seen_(all.last), next_(all.first), limit_(all.last) {}")], ["range_of_three"]),
     ("an owner of indices believes a limit that may go back", RANGE, [("return take_slow(index);", "return false;")], ["range_of_three"]),
