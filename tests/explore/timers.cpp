@@ -124,7 +124,7 @@ class timer_of_workers final : public scenario {
     ramie::nursery n;
     n.spawn([&] {
       while (!timer.over()) {
-        (void)keeper.fire_due(keeper.now() + 2h);
+        (void)keeper.fire_due(keeper.now() + 2h, overflow_batch);
         ramie::yield();
       }
     });

@@ -3,6 +3,8 @@
 KEEPER, WHEEL = "runtime/src/time/timekeeper.cpp", "runtime/internal/ramie/runtime/timer_wheel.hpp"
 AT_POLLS = {"cases": ["a worker that runs fibers looks at the time at its polls"]}
 DISPATCHER = "runtime/src/sched/dispatcher.cpp"
+YIELDERS = {"cases": ["fibers that keep the ring full by yielding do not hold up who is due"]}
+TURNS = {"cases": ["what is due and found no room goes before the injection queue, and then by turns"]}
 
 MUTANTS = [
     ("a time that is too early for the clock comes", "runtime/include/ramie/deadline.hpp", [
@@ -55,6 +57,15 @@ MUTANTS = [
     ("a worker that runs fibers seldom looks at the time", DISPATCHER, [("now + timer_check_interval", "now + 100 * timer_check_interval")], ("sleeper_beside_the_busy",)),
     ("a worker looks at the time a little too seldom", DISPATCHER, [("now + timer_check_interval", "now + 2 * timer_check_interval")], AT_POLLS),
     ("more than the ring takes waits for the next look at the time", DISPATCHER, [("more ? now : now + timer_check_interval", "(void(more), now + timer_check_interval)")], AT_POLLS),
+    # Who runs first when more is due than a worker can serve.
+    ("deadlines are fired into a full ring", DISPATCHER, [("std::uint64_t most = free > kept_for_others ? free - kept_for_others : 0;", "std::uint64_t most = free | overflow_batch;")],
+     {"cases": ["no more deadlines are fired than the ring has room for"]}),
+    ("a ring that yielders keep full makes no room for who is due", DISPATCHER, [("if (2 * most < since_check) {", "if (false) {")], YIELDERS),
+    ("a full ring sheds who was due a moment ago", DISPATCHER, [("    if (polls < w.dispatch.fired_until.get()) return;\n", "")], YIELDERS),
+    ("an empty ring is filled from the injection queue, whoever is due", DISPATCHER, [("  if (w.dispatch.more_due.get()) {\n    if (w.", "  if (false) {\n    if (w.")], TURNS),
+    ("the injection queue waits until nobody is due", DISPATCHER, [("    w.dispatch.injection_next.set(true);\n", "")], TURNS),
+    ("the shard of the first worker fires first", KEEPER, [("if (its_next >= next) continue;", "if (its_next > now || next != never) continue;")],
+     {"cases": ["of several shards the one with the earliest deadline is first"]}),
     ("nobody tells the keeper that a scope's time has come", KEEPER, [
         ("    cancels_.store(true, std::memory_order_release);\n    keeper_.unpark();\n", "    cancels_.store(true, std::memory_order_release);\n")], ("timeouts_in_time",)),
     ("the keeper gives plain threads its grace, too", KEEPER, [

@@ -47,10 +47,34 @@ fiber* dispatcher::next(worker& w) noexcept {
   }
 }
 
-// Deadlines that have come make fibers runnable, in this worker's own queues.
+// Of the ring's places, when deadlines are fired: for the fiber that is running and may yield, and for whom it wakes.
+constexpr std::uint32_t kept_for_others = ring_capacity / 8;
+
+// Deadlines that have come make fibers runnable, in this worker's own queues. No more than the ring has room for: what it
+// would shed, the oldest, are those whose time came first, and they would find themselves behind whatever is in the
+// injection queue. The others wait until the ring is empty, which it will be since fewer are fired than are polled.
+//
+// If fibers that yield keep the ring full, it sheds them: at a time when those who were fired before have had their turn.
 void dispatcher::run_due_timers(worker& w, platform::time_point now) noexcept {
   if (now < w.dispatch.next_timer_check.get()) return;
-  const bool more = sched_.deadlines.fire_due(now);
+  const auto polls = w.count.polls.get();
+  const auto since_check = polls - w.dispatch.polls_at_timer_check.get();
+  const std::uint64_t free = run_queues::ring_free_slots(w);
+  std::uint64_t most = free > kept_for_others ? free - kept_for_others : 0;
+  if (2 * most < since_check) {
+    if (polls < w.dispatch.fired_until.get()) return;
+    most = overflow_batch - kept_for_others;
+  } else if (w.dispatch.more_due.get()) {
+    most = std::min(most, since_check - std::min(since_check, since_check / 8 + 1));  // one may have been injected
+  }
+  fire_due(w, now, std::min<std::uint64_t>(most, overflow_batch));
+}
+
+void dispatcher::fire_due(worker& w, platform::time_point now, std::uint64_t most) noexcept {
+  const bool more = sched_.deadlines.fire_due(now, static_cast<std::uint32_t>(most));
+  w.dispatch.polls_at_timer_check.set(w.count.polls.get());
+  w.dispatch.fired_until.set(w.count.polls.get() + run_queues::ring_size(w));
+  w.dispatch.more_due.set(more);
   w.dispatch.next_timer_check.set(more ? now : now + timer_check_interval);
 }
 
@@ -85,11 +109,25 @@ fiber* dispatcher::poll_was_empty(worker& w) noexcept {
     w.sched.dispatch.run_due_timers(w, now);
     w.sched.io.poll(w);
   }
-  return w.sched.queues.take_injected(w);
+  return w.sched.dispatch.due_or_injected(w);
+}
+
+// The worker's own queues are empty.
+fiber* dispatcher::due_or_injected(worker& w) noexcept {
+  if (w.dispatch.more_due.get()) {
+    if (w.dispatch.injection_next.get()) {
+      w.dispatch.injection_next.set(false);
+      if (fiber* const f = sched_.queues.take_injected(w)) return f;
+    }
+    fire_due(w, w.dispatch.next_timer_check.get(), overflow_batch);
+    w.dispatch.injection_next.set(true);
+    if (fiber* const f = run_queues::pop(w, w.count.polls.get() + 1)) return f;
+  }
+  return sched_.queues.take_injected(w);
 }
 
 fiber* dispatcher::ring_was_empty(worker& w) noexcept {
-  return w.policy != nullptr ? w.policy->next_for_join(w) : w.sched.queues.take_injected(w);
+  return w.policy != nullptr ? w.policy->next_for_join(w) : w.sched.dispatch.due_or_injected(w);
 }
 
 // A tick has ended, or it is the injection queue's turn. The fiber to which the join should yield, or null.

@@ -2,7 +2,8 @@
 // What a worker runs next, and what it does when there is nothing.
 //
 // Order: the injection queue when its turn has come (before the local queues, or a busy worker would starve it); the
-// worker's own queues; the injection queue; half of another worker's ring; sleep. A fiber that parks in one of the
+// worker's own queues; what is due and had no room in the ring, and the injection queue, by turns; half of another
+// worker's ring; sleep. A fiber that parks in one of the
 // waits of Q16 puts the youngest entry of the ring before the local queues, if that has not started (next_fresh).
 //
 // Maintenance. A worker that runs fibers looks at its operations under way and at deadlines at the end of a tick, when
@@ -89,6 +90,13 @@ class dispatcher {
   [[nodiscard]] fiber* others_turn_in_join(worker& w) noexcept;
   void run_due_timers(worker& w) noexcept;
   void run_due_timers(worker& w, platform::time_point now) noexcept;
+  void fire_due(worker& w, platform::time_point now, std::uint64_t most) noexcept;
+  // The next run_due_timers looks at the time, and fires what there is room for.
+  static void expect_due_timers(worker& w) noexcept {
+    w.dispatch.next_timer_check.set({});
+    w.dispatch.more_due.set(false);
+  }
+  [[nodiscard]] fiber* due_or_injected(worker& w) noexcept;
 
   // idle.cpp
   [[nodiscard]] fiber* search(worker& w) noexcept;

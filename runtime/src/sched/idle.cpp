@@ -109,7 +109,7 @@ void dispatcher::sleep(worker& w) noexcept {
     sched_.io.park(w, until, done);
     if (until != timekeeper::never) {
       sched_.deadlines.resign_as_timer_sleeper(until);
-      w.dispatch.next_timer_check.set({});  // it is time, probably
+      expect_due_timers(w);  // it is time, probably
     }
     // Else it woke without a claim (time, shutdown), and has counted itself out.
     if (!w.pool.idle().cancel_sleep(w.index)) w.dispatch.stealing.woken();

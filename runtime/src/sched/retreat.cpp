@@ -36,7 +36,7 @@ void dispatcher::stay_suspended(worker& w, const suspensions::suspension& grante
     sched_.io.park(w, std::min({next_check, granted.until, sched_.deadlines.earliest()}), done);
     done.deliver();
     now = clock();
-    w.dispatch.next_timer_check.set({});  // it may be what it was woken for
+    expect_due_timers(w);  // it may be what it was woken for
     run_due_timers(w, now);
     if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);
     if (now < next_check) continue;

@@ -123,6 +123,10 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     crowding processor;
     platform::xorshift random;
     platform::owned<platform::time_point> next_timer_check{};  // for deadlines that have come
+    platform::owned<bool> more_due{false};                     // than the ring had room for, at the last check
+    platform::owned<bool> injection_next{false};               // before what is due
+    platform::owned<std::uint64_t> polls_at_timer_check{0};
+    platform::owned<std::uint64_t> fired_until{0};  // at this poll who was in the ring at the last check has had a turn
     // When a join next lets unstarted fibers that are not its descendants go first, and how long after that again.
     platform::owned<platform::time_point> next_join_yield{};
     platform::owned<platform::nanoseconds> join_backoff{target_injection_latency};

@@ -149,16 +149,21 @@ platform::time_point timekeeper::earliest() const noexcept {
   return found;
 }
 
-bool timekeeper::fire_due(time_point now) noexcept {
+bool timekeeper::fire_due(time_point now, std::uint32_t most) noexcept {
   if (manual_ != nullptr) return false;
-  std::uint32_t left = overflow_batch;
-  for (unsigned i = 0; i < slots_; ++i) {
-    if (shards_[i].next.load(std::memory_order_relaxed) > now) continue;
-    const auto woken = fire(shards_[i], now, left);
-    if (woken >= left) return true;
-    left -= woken;
+  while (most > 0) {
+    unsigned first = 0;
+    auto next = never;
+    for (unsigned i = 0; i < slots_; ++i) {
+      const auto its_next = shards_[i].next.load(std::memory_order_relaxed);
+      if (its_next >= next) continue;
+      next = its_next;
+      first = i;
+    }
+    if (next > now) return false;
+    most -= fire(shards_[first], now, std::min(most, most_wakes_at_once));
   }
-  return false;
+  return earliest() <= now;
 }
 
 deadline_entry* timekeeper::take_due(shard& from, time_point now) noexcept {
@@ -176,10 +181,11 @@ std::uint32_t timekeeper::fire(shard& of, time_point now, std::uint32_t most) no
   of.last_taken.store(now, std::memory_order_relaxed);
   for (bool more = true; more && woken < most;) {
     waker ready[most_wakes_at_once];
+    const auto limit = std::min(most - woken, most_wakes_at_once);
     std::uint32_t count = 0;
     {
       std::lock_guard hold(of.lock);
-      while (count < most_wakes_at_once) {
+      while (count < limit) {
         deadline_entry* const due = take_due(of, now);
         more = due != nullptr;
         if (!more) break;

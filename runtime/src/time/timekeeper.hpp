@@ -70,9 +70,9 @@ class timekeeper final : platform::clock_listener {
   // Workers --------------------------------------------------------------------------------------------
   // No deadline of a worker's shard is before it. `never` if time is moved by hand.
   [[nodiscard]] time_point earliest() const noexcept;
-  // Makes runnable the fibers whose time has come, but not more than a ring takes without shedding: so they run soon,
-  // with their data in the cache, and before the injection queue's entries. True: there are more.
-  [[nodiscard]] bool fire_due(time_point now) noexcept;
+  // Makes runnable the fibers whose time has come, at most so many, those of the shard with the earliest first. True: there
+  // may be more.
+  [[nodiscard]] bool fire_due(time_point now, std::uint32_t most) noexcept;
   // A worker about to sleep: until when at most. `never`: there is no deadline, or another worker sleeps for it.
   [[nodiscard]] time_point become_timer_sleeper() noexcept;
   void resign_as_timer_sleeper(time_point until) noexcept;
@@ -109,7 +109,7 @@ class timekeeper final : platform::clock_listener {
   static void unlist(shard& in, deadline_entry& entry) noexcept;
   static void renew_next(shard& of) noexcept;
   [[nodiscard]] static deadline_entry* take_due(shard& from, time_point now) noexcept;
-  // Returns how many were woken, about `most` if there are more.
+  // Returns how many were woken, `most` if there are more.
   std::uint32_t fire(shard& of, time_point now, std::uint32_t most) noexcept;
   void cancel_all_due() noexcept;
   static void cancel(scope_deadline& entry, std::unique_lock<platform::spin_lock>& hold) noexcept;
