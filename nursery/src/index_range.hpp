@@ -14,7 +14,9 @@
 //       3. load limit: i below it is mine      3. load next: above the middle? then limit goes back
 //
 // Either the thief sees the owner's index, or the owner sees the lower limit. An owner that sees its index above the limit
-// waits for the end of a split that is under way before it believes that: the thief may have seen the index.
+// waits for the end of a split that is under way before it believes that: the thief may have seen the index. A thief whose
+// middle the owner has passed begins again with what is left: if it went away with nothing, indices would be left that
+// nobody offers, while the owner's call perhaps waits for one of them.
 #pragma once
 
 #include <cstddef>
@@ -47,20 +49,27 @@ class index_range {
     return take_slow(index);
   }
 
-  // The thief. May run beside take(); never beside another split().
+  // The thief. May run beside take(); never beside another split(). Empty: the owner has taken all.
   [[nodiscard]] piece split() noexcept {
     const auto limit = limit_.load(std::memory_order_relaxed);
-    const auto next = next_.load(std::memory_order_relaxed);
-    if (next >= limit) return {limit, limit};
-    const auto middle = next + (limit - next) / 2;
+    auto next = next_.load(std::memory_order_relaxed);
+    piece share{limit, limit};
+    if (next >= limit) return share;
     const auto splits = splits_.load(std::memory_order_relaxed);
     splits_.store(splits + 1, std::memory_order_relaxed);  // seen by who sees the limit
-    limit_.store(middle, std::memory_order_release);       // 1; pairs with the acquire in take
-    platform::heavy_fence();                               // 2
-    const bool mine = next_.load(std::memory_order_relaxed) <= middle;  // 3
-    if (!mine) limit_.store(limit, std::memory_order_relaxed);
+    do {
+      const auto middle = next + (limit - next) / 2;
+      limit_.store(middle, std::memory_order_release);  // 1; pairs with the acquire in take
+      platform::heavy_fence();                          // 2
+      next = next_.load(std::memory_order_relaxed);     // 3
+      if (next <= middle) {
+        share.first = middle;
+      } else {
+        limit_.store(limit, std::memory_order_relaxed);
+      }
+    } while (share.empty() && next < limit);
     splits_.store(splits + 2, std::memory_order_release);  // pairs with the acquire in take_slow
-    return {mine ? middle : limit, limit};
+    return share;
   }
 
   // A hint; exact for the owner while nobody splits.

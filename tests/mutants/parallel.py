@@ -6,7 +6,10 @@ TAKEN = {"cases": ["what a worker has taken is a fiber, which fails and is descr
 WAITS = {"cases": ["a call that waits leaves the others to any worker"]}
 
 MUTANTS = [
-    ("a thief of indices does not look again", RANGE, [("next_.load(std::memory_order_relaxed) <= middle;  // 3", "true;  // 3")], ["range_of_three"]),
+    ("a thief of indices does not look again", RANGE, [("if (next <= middle) {", "if (true) {")], ["range_of_three"]),
+    ("a thief of indices goes away with nothing if the owner has passed its middle", RANGE, [("while (share.empty() && next < limit);", "while (false);")], ["range_with_a_call_that_waits"]),
+    ("an owner of indices goes on between two tries of a thief", RANGE, [("    do {\n      const auto middle", "    for (unsigned odd = splits + 1; true; odd += 2) {\n      splits_.store(odd, std::memory_order_relaxed);\n      const auto middle"),
+                                                                        ("    } while (share.empty() && next < limit);\n    splits_.store(splits + 2, std::memory_order_release);", "      splits_.store(odd + 1, std::memory_order_release);\n      if (!share.empty() || next >= limit) break;\n    }\n    ")], ["range_of_three"]),
     ("an owner of indices does not look again", RANGE, [("if (index < limit_.load(std::memory_order_acquire)) [[likely]]  // 3; pairs with the release in split", "if (index < seen_)"),
                                                        ("  platform::atomic<std::size_t> next_;", "  std::size_t seen_ = limit_.load(std::memory_order_relaxed);\n  platform::atomic<std::size_t> next_;"),
                                                        ("explicit index_range(piece all) noexcept : next_(all.first), limit_(all.last) {}", "explicit index_range(piece all) noexcept : seen_(all.last), next_(all.first), limit_(all.last) {}")], ["range_of_three"]),
