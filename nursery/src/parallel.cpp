@@ -163,8 +163,9 @@ void run_loop(std::size_t count, const loop_body& body) {
   }
   loop whole{body};
   loop_part all(whole, {0, count});
-  if (!work_through(all)) [[unlikely]]
-    call_as_children(count, body);
+  if (work_through(all)) [[likely]]
+    return;
+  if (!call_in_reach(body.site, [&] { return work_through(all); })) call_as_children(count, body);
 }
 
 void run_fork_as_child(fork_record& part) {

@@ -21,5 +21,6 @@ MUTANTS = [
     ("a loop goes on after a failure", PARALLEL, [("of.whole.stopped.store(true, std::memory_order_relaxed);", "")], {"cases": ["who has taken a part of a loop begins no call after a failure"]}),
     ("a loop does not look at cancellations", FORK, [("if (w.cancel_epoch->load(std::memory_order_acquire) != self.seen_epoch.get()) [[unlikely]]\n    check_cancelled();\n  w.count", "w.count")], {"cases": ["a cancellation from outside ends the calls that wait, and a loop of calls that do not"]}),
     ("the failure of a fork is dropped", FORK, [("case fork_outcome::failed: break;", "case fork_outcome::failed: return false;")], TAKEN),
+    ("forks of a task that may be cancelled alone", FORK, [("return self.reaches_forks && plain_in_reach(w, self);", "return plain_in_reach(w, self);")], {"cases": ["a task that is cancelled alone ends the calls that others have taken"]}),
     ("forks of who has values to inherit", FORK, [("(extras == nullptr || !has_inheritable(*extras))", "(extras == nullptr || true)")], {"cases": ["calls inherit fiber-local values, whoever makes them"]}),
 ]

@@ -90,6 +90,20 @@ bool invoke_forked(source_location site, F& f, Rest&... rest) {
   return true;
 }
 
+// After `call` has said false: once more, in a scope of the caller's own. False: again nothing has been called.
+template <class Call>
+bool call_in_reach(source_location site, Call call) {
+  bool called = false;
+  auto note = [&] { called = call(); };
+  const auto call_noted = [](void* f) { (*static_cast<decltype(note)*>(f))(); };
+  return runtime_internal::call_in_reach(site, call_noted, &note) && called;
+}
+
+template <class... F>
+void invoke_otherwise(source_location site, F&... f) {
+  if (!call_in_reach(site, [&] { return invoke_forked(site, f...); })) invoke_as_children(site, f...);
+}
+
 // A loop that is divided among workers: what is called, and for which indices (parallel.cpp).
 class loop_part;
 // The calling fiber's next index; false: there is none left. Throws `cancelled`.
@@ -145,7 +159,7 @@ struct parallel_invoke : nursery_internal::calls_with_site<parallel_invoke> {
   void call_at(source_location site, F&... f) const {
     if constexpr (sizeof...(F) == 1) runtime_internal::begin_calls(nursery_internal::invoke_name);
     if (!nursery_internal::invoke_forked(site, f...)) [[unlikely]]
-      nursery_internal::invoke_as_children(site, f...);
+      nursery_internal::invoke_otherwise(site, f...);
   }
 };
 

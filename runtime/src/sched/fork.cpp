@@ -93,10 +93,28 @@ RAMIE_NOINLINE fork_push signal_for_fork(worker& w) noexcept {
 
 // A fiber that unwinds sees fewer cancellations than a child of its scope would; a fiber that has values to inherit
 // would have to copy them while others read them; and a policy decides about fibers.
-RAMIE_FLATTEN bool forks_are_plain(const worker& w, const fiber& self) noexcept {
+RAMIE_FLATTEN bool plain_in_reach(const worker& w, const fiber& self) noexcept {
   const auto* const extras = self.record->extras();
   return *w.in_flight.get() == 0 && w.policy == nullptr && (extras == nullptr || !has_inheritable(*extras));
 }
+RAMIE_FLATTEN bool forks_are_plain(const worker& w, const fiber& self) noexcept {
+  return self.reaches_forks && plain_in_reach(w, self);
+}
+
+// FK5. It stays on one fiber, whichever worker that is on.
+class scope_for_forks {
+ public:
+  scope_for_forks(fiber& self, source_location site) : opened_(cancel_scope::role::ordinary, site), self_(self) {
+    self_.reaches_forks = true;
+  }
+  ~scope_for_forks() { self_.reaches_forks = false; }
+  scope_for_forks(const scope_for_forks&) = delete;
+  scope_for_forks& operator=(const scope_for_forks&) = delete;
+
+ private:
+  const cancel_scope opened_;
+  fiber& self_;
+};
 
 }  // namespace
 
@@ -132,6 +150,15 @@ fork_push push_fork(fork_record& part, source_location site, const char* functio
   if (!w->pool.needs_no_signal()) [[unlikely]]
     return signal_for_fork(*w);
   return fork_push::pushed;
+}
+
+bool call_in_reach(source_location site, void (*f)(void* data), void* data) {
+  worker& w = *this_worker();
+  fiber& self = *w.current.get();
+  if (self.reaches_forks || !plain_in_reach(w, self)) return false;
+  const scope_for_forks open(self, site);
+  f(data);
+  return true;
 }
 
 namespace {

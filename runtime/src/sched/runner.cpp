@@ -187,7 +187,8 @@ RAMIE_NOINLINE void fail_without_frame(worker& w, fiber_record& task) noexcept {
 // At least one of them sees the other; aimed_at does nothing the second time.
 fiber* runner::give_frame(worker& w, fiber_record& task) noexcept {
   platform::annotate::take_over(&task);
-  if (task.is_unstarted_fork()) [[unlikely]] {  // until now it was no fiber, only something in a queue
+  const bool is_fork = task.is_unstarted_fork();
+  if (is_fork) [[unlikely]] {  // until now it was no fiber, only something in a queue
     w.count.enqueued.add(-1);
     w.count.spawned.add(1);
   }
@@ -198,6 +199,7 @@ fiber* runner::give_frame(worker& w, fiber_record& task) noexcept {
   }
   f->record = &task;
   f->begin_life(task.task_home(), w.sched.default_class, task.task_site());
+  f->reaches_forks = is_fork;
   f->seen_epoch.set(0);
   f->word.init_to_runnable(f->low_ticket());
   task.start_task(f);       // 1

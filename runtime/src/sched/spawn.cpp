@@ -104,6 +104,7 @@ void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std:
   sched.queues.wait_for_capacity();
   fiber* const f = sched.frames.take_one();
   prepare(*f, ops, record, scope, size_class, site);
+  f->reaches_forks = scope.parent() == nullptr;  // run's own: it has no handle
   if (record.extras() != nullptr) announce_extras(*f);
   f->seen_epoch.set(0);
   platform::annotate::hand_over(f);

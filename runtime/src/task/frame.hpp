@@ -49,6 +49,8 @@ class alignas(frame_bytes) fiber : public fiber_head {
   // The fiber has left its first stack, is or was in home's list, or has been thrown a cancellation: its frame can't
   // simply be the next fiber's.
   bool touched = false;
+  // Whatever cancels the fiber reaches its forks, too: nobody can cancel it alone, or it has opened a scope for them.
+  bool reaches_forks = false;
 
   // What a new fiber begins with, besides its record and its word. The owner of the frame.
   void begin_life(cancel_scope& in, std::uint8_t stack_class, source_location spawned_at) noexcept {
@@ -58,6 +60,7 @@ class alignas(frame_bytes) fiber : public fiber_head {
     size_class = stack_class;
     cancel_delivered = 0;
     touched = false;
+    reaches_forks = false;
     set_own_scope(nullptr);
   }
   // The ticket of its last wait, as the word has it.

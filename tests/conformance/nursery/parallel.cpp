@@ -257,6 +257,42 @@ TEST_CASE("a cancellation from outside ends the calls that wait, and a loop of c
   }
 }
 
+// task::cancel cancels one fiber alone, and what is inside of it: also the fibers that have taken its calls, and theirs.
+TEST_CASE("a task that is cancelled alone ends the calls that others have taken", "[conformance][nursery][parallel]") {
+  for (const unsigned workers : {1u, 2u, 4u}) {
+    std::atomic<int> unwound{0}, went_on{0};
+    ramie::run(with_workers(workers), [&] {
+      gate never;
+      std::atomic<int> waiting{0};
+      const auto wait = [&] {
+        waiting.fetch_add(1);
+        try {
+          test::wait_at(never);
+        } catch (const ramie::cancelled&) {
+          unwound.fetch_add(1);
+          throw;
+        }
+      };
+      ramie::nursery n;
+      auto pairs = n.spawn([&] {
+        const auto pair = [&] { parallel_invoke(wait, wait); };
+        parallel_invoke(pair, pair);
+        went_on.fetch_add(1);
+      });
+      auto loop = n.spawn([&] {
+        parallel_for(4, [&](std::size_t) { wait(); });
+        went_on.fetch_add(1);
+      });
+      while (waiting.load() < 8) ramie::yield();
+      pairs.cancel();
+      loop.cancel();
+      n.join();
+    });
+    CHECK(unwound.load() == 8);
+    CHECK(went_on.load() == 0);
+  }
+}
+
 TEST_CASE("calls inherit fiber-local values, whoever makes them", "[conformance][nursery][parallel]") {
   static ramie::fiber_local<int, ramie::inherit::yes> heirloom;
   test::findings found;

@@ -8,6 +8,10 @@
 //
 // Invariants
 //   FK1  From push_fork to take_fork or drop_fork the caller keeps the record there, and its innermost scope open.
+//   FK5  Whatever cancels the caller cancels the fiber of its fork. A task that is cancelled alone (task::cancel) has its
+//        own scope on no chain of parents; those inside see it only from a scope that the task has opened
+//        (cancel_scope.hpp). So a fiber that could be cancelled alone opens one before it pushes a fork, once for all
+//        calls below (call_in_reach). Forks have no handles, and are inside such a scope.
 //   FK2  Forks of one fiber nest: what was pushed last is taken back first.
 //   FK3  A fork that was pushed is called once: by whoever has taken its entry from a queue. If that one could not start it
 //        (it was cancelled, or there was no memory or no stack for a fiber), the caller does (fork_outcome::not_run).
@@ -53,7 +57,7 @@ struct fork_record : fiber_record {
 enum class fork_push : std::uint8_t {
   pushed,
   alone,      // there is no memory for the queue: the caller calls it
-  not_plain,  // its fiber would need more than this: spawn it
+  not_plain,  // its fiber would need more than this: call_in_reach, or spawn it
 };
 
 // The beginning of a call that may push forks, when there is nothing to push. A cancellation point. Fibers only: throws
@@ -61,6 +65,9 @@ enum class fork_push : std::uint8_t {
 void begin_calls(const char* function);
 // Likewise, and offers `part`.
 [[nodiscard]] fork_push push_fork(fork_record& part, source_location site, const char* function);
+// Where push_fork has said not_plain: if all that is missing is a scope of the caller's own (FK5), calls f(data) inside of
+// one. False: something else is, and nothing was called. Throws what f throws.
+[[nodiscard]] bool call_in_reach(source_location site, void (*f)(void* data), void* data);
 // True: the caller has it back and is to call it. False: it has ended as a fiber. Throws its failure, and `cancelled` if
 // a cancellation of the caller has ended it.
 [[nodiscard]] bool take_fork(fork_record& part);
