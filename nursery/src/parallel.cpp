@@ -17,6 +17,7 @@
 #include <ramie/parallel.hpp>
 
 #include <mutex>
+#include <utility>
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/thread.hpp>
@@ -59,14 +60,14 @@ struct offer final : fork_record {
   loop_part& of;
 };
 
-// Does `work`, and meanwhile offers half of what `of` has left. True: the offer came back. `pushed`: not_plain if nothing
-// was done.
-template <class Work>
-bool with_offer(loop_part& of, fork_push& pushed, Work work) {
+// Does `work`, and meanwhile offers half of what `of` has left, pushing that by `push`. True: the offer came back, or
+// nothing was done.
+template <class Push, class Work>
+bool with_offer(loop_part& of, Push push, Work work) {
   offer mine(of);
-  pushed = of.indices.any_left() ? push_fork(mine, of.whole.body.site, for_name) : fork_push::alone;
+  const auto pushed = of.indices.any_left() ? push(mine) : fork_push::alone;
   if (pushed == fork_push::not_plain) [[unlikely]]
-    return false;
+    return true;
   try {
     work();
   } catch (...) {
@@ -80,14 +81,10 @@ bool with_offer(loop_part& of, fork_push& pushed, Work work) {
 // False: nothing was done, the calls can't be forks.
 bool work_through(loop_part& part) {
   const loop_body& body = part.whole.body;
-  fork_push pushed;
-  (void)with_offer(part, pushed, [&] { body.call_all(body.f, part); });
+  auto pushed = fork_push::alone;
+  const auto push = [&](offer& mine) { return pushed = push_fork(mine, body.site, for_name); };
+  (void)with_offer(part, push, [&] { body.call_all(body.f, part); });
   return pushed != fork_push::not_plain;
-}
-
-// A share that can't be offered to others, because a call has left the fiber a value to inherit.
-void work_alone(loop_part& part) {
-  part.whole.body.call_all(part.whole.body.f, part);
 }
 
 // As the fiber that has taken an offer. Once its share is done it takes another one, if nobody else has taken the offer
@@ -97,12 +94,11 @@ void take_shares(loop_part& victim) {
     const auto share = victim.indices.split();
     if (share.empty()) return;
     loop_part mine(victim.whole, share);
-    fork_push pushed;
-    came_back = with_offer(victim, pushed, [&] {
-      if (!work_through(mine)) work_alone(mine);
+    const loop_body& body = mine.whole.body;
+    const auto push = [&](offer& half) { return push_fork_again(half, body.site); };
+    came_back = with_offer(victim, push, [&] {
+      (void)with_offer(mine, push, [&] { body.call_all(body.f, mine); });
     });
-    if (pushed == fork_push::not_plain) [[unlikely]]
-      work_alone(mine);
   }
 }
 
@@ -172,14 +168,18 @@ void run_fork_as_child(fork_record& part) {
   if (run_fork(part) == fiber_end::cancelled) std::rethrow_exception(std::move(part.failure));
 }
 
+fork_failures::~fork_failures() {
+  if (first_ != nullptr) report_fork_failure(first_);
+}
+
 void fork_failures::add(fork_record& part) noexcept {
   if (part.outcome != fork_outcome::failed) return;
-  if (first_ != nullptr) return report_fork_failure(part);
+  if (first_ != nullptr) return report_fork_failure(part.failure);
   first_ = std::move(part.failure);
 }
 
 void fork_failures::rethrow() {
-  if (first_ != nullptr) std::rethrow_exception(std::move(first_));
+  if (first_ != nullptr) std::rethrow_exception(std::exchange(first_, nullptr));
 }
 
 }  // namespace ramie::nursery_internal

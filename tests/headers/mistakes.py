@@ -54,7 +54,7 @@ MISTAKES = [
     ("spawn with nine arguments", "n.spawn([](auto...) {}, 1, 2, 3, 4, 5, 6, 7, 8, 9);", "ramie: nursery::spawn: spawn(f, args...) takes up to eight arguments."),
     ("spawn with ten arguments", "n.spawn([](auto...) {}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10);", "ramie: nursery::spawn: spawn(f, args...) takes up to eight arguments."),
     ("spawn with four wrong arguments", "n.spawn([](int, int, int) {}, 1, 2, 3, 4);", NOT_CALLABLE),
-    ("a race of nine", "auto f = [] {}; ramie::race(f, f, f, f, f, f, f, f, f);", "ramie: join_all, try_join_all and race take up to eight functions"),
+    ("a race of nine", "auto f = [] {}; ramie::race(f, f, f, f, f, f, f, f, f);", "ramie: join_all, try_join_all, race and parallel_invoke take up to eight functions"),
     ("spawn of what can't be called", "n.spawn(42);", NOT_CALLABLE),
     ("spawn without the argument", "n.spawn([](int) {});", NOT_CALLABLE),
     ("spawn with an argument too many", "n.spawn([] {}, 1);", NOT_CALLABLE),

@@ -22,5 +22,8 @@ MUTANTS = [
     ("a loop does not look at cancellations", FORK, [("if (w.cancel_epoch->load(std::memory_order_acquire) != self.seen_epoch.get()) [[unlikely]]\n    check_cancelled();\n  w.count", "w.count")], {"cases": ["a cancellation from outside ends the calls that wait, and a loop of calls that do not"]}),
     ("the failure of a fork is dropped", FORK, [("case fork_outcome::failed: break;", "case fork_outcome::failed: return false;")], TAKEN),
     ("forks of a task that may be cancelled alone", FORK, [("return self.reaches_forks && plain_in_reach(w, self);", "return plain_in_reach(w, self);")], {"cases": ["a task that is cancelled alone ends the calls that others have taken"]}),
+    ("a share whose calls have left a value is not offered", FORK, [("  worker* const w = caller_in_fiber(\"\");\n", "  worker* const w = caller_in_fiber(\"\");\n  if (!forks_are_plain(*w, *w->current.get())) return fork_push::alone;\n")], {"cases": ["a share whose calls have left a value to inherit is offered like any other"]}),
+    ("failures of children are dropped when their caller unwinds", PARALLEL, [("  if (first_ != nullptr) report_fork_failure(first_);\n", "")], {"cases": ["a failure is reported when the caller unwinds for another reason"]}),
+    ("a call that ends its thread waits for what others have taken", FORK, [("    thread_ended_in_fiber();  // at once", "    // at once")], {"cases": ["pthread_exit in a fiber ends the program and says what to do"]}),
     ("forks of who has values to inherit", FORK, [("(extras == nullptr || !has_inheritable(*extras))", "(extras == nullptr || true)")], {"cases": ["calls inherit fiber-local values, whoever makes them"]}),
 ]

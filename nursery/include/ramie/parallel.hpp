@@ -17,9 +17,12 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <ranges>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -42,9 +45,14 @@ struct forked_call final : fork_record {
 
 // The functions as children of a nursery, where forks would not do (fork_push::not_plain). Each notes how it has ended.
 void run_fork_as_child(fork_record& part);
-// All have ended: rethrows the first failure, reports the others.
+// Of functions that have ended: rethrows the first failure, reports the others. If the caller unwinds for another reason
+// all are reported.
 class fork_failures {
  public:
+  fork_failures() noexcept = default;
+  ~fork_failures();
+  fork_failures(const fork_failures&) = delete;
+  fork_failures& operator=(const fork_failures&) = delete;
   void add(fork_record& part) noexcept;
   void rethrow();
 
@@ -57,8 +65,13 @@ void invoke_as_children(source_location site, F&... f) {
   std::tuple<forked_call<F>...> parts{f...};
   std::apply(
       [site](auto&... part) {
-        with_nursery([&](nursery& n) { (n.spawn([&part] { run_fork_as_child(part); }, site), ...); }, site);
         fork_failures failures;
+        try {
+          with_nursery([&](nursery& n) { (n.spawn([&part] { run_fork_as_child(part); }, site), ...); }, site);
+        } catch (...) {
+          (failures.add(part), ...);
+          throw;
+        }
         (failures.add(part), ...);
         failures.rethrow();
       },
@@ -128,14 +141,15 @@ struct parallel_for {
   template <class F>
   requires std::invocable<F&, std::size_t>
   void operator()(std::size_t count, F&& f, source_location site = source_location::current()) const {
-    using callable = std::remove_reference_t<F>;
+    auto* what = std::addressof(f);  // perhaps a function, which no void* can point to
+    using place = decltype(what)*;
     nursery_internal::run_loop(
-        count, {const_cast<void*>(static_cast<const void*>(std::addressof(f))),
+        count, {&what,
                 [](void* body, nursery_internal::loop_part& part) {
-                  auto& call = *static_cast<callable*>(body);
+                  auto& call = **static_cast<place>(body);
                   for (std::size_t i = 0; nursery_internal::next_index(part, i);) (void)std::invoke(call, i);
                 },
-                [](void* body, std::size_t i) { (void)std::invoke(*static_cast<callable*>(body), i); }, site});
+                [](void* body, std::size_t i) { (void)std::invoke(**static_cast<place>(body), i); }, site});
   }
   // Likewise f(element) for each element of a range.
   template <std::ranges::random_access_range Range, class F>

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include <ramie/error.hpp>
+#include <ramie/platform/forced_unwind.hpp>
 #include <ramie/runtime/budget.hpp>
 #include <ramie/runtime/join.hpp>
 #include <ramie/runtime/report.hpp>
@@ -136,20 +137,33 @@ void begin_calls(const char* function) {
   (void)caller_in_fiber(function);
 }
 
+namespace {
+
+RAMIE_FLATTEN fork_push push_plain(worker& w, const fiber& self, fork_record& part, source_location site) noexcept {
+  part.ops.store(&fork_ops, std::memory_order_relaxed);
+  part.make_fork(*self.scope, site);
+  platform::annotate::hand_over(static_cast<fiber_record*>(&part));
+  w.count.enqueued.add(1);
+  if (!run_queues::try_push_task(w, part)) [[unlikely]]
+    return push_fork_slow(w, part);
+  if (!w.pool.needs_no_signal()) [[unlikely]]
+    return signal_for_fork(w);
+  return fork_push::pushed;
+}
+
+}  // namespace
+
 fork_push push_fork(fork_record& part, source_location site, const char* function) {
   worker* const w = caller_in_fiber(function);
   const fiber* const self = w->current.get();
   if (!forks_are_plain(*w, *self)) [[unlikely]]
     return fork_push::not_plain;
-  part.ops.store(&fork_ops, std::memory_order_relaxed);
-  part.make_fork(*self->scope, site);
-  platform::annotate::hand_over(static_cast<fiber_record*>(&part));
-  w->count.enqueued.add(1);
-  if (!run_queues::try_push_task(*w, part)) [[unlikely]]
-    return push_fork_slow(*w, part);
-  if (!w->pool.needs_no_signal()) [[unlikely]]
-    return signal_for_fork(*w);
-  return fork_push::pushed;
+  return push_plain(*w, *self, part, site);
+}
+
+fork_push push_fork_again(fork_record& part, source_location site) {
+  worker* const w = caller_in_fiber("");
+  return push_plain(*w, *w->current.get(), part, site);
 }
 
 bool call_in_reach(source_location site, void (*f)(void* data), void* data) {
@@ -218,8 +232,14 @@ bool take_fork(fork_record& part) {
 }
 
 bool drop_fork(fork_record& part) noexcept {
+  try {
+    throw;
+  } catch (const platform::forced_unwind&) {
+    thread_ended_in_fiber();  // at once: the fork may wait for ever
+  } catch (...) {
+  }
   if (take_back(part)) return true;
-  report_fork_failure(part);
+  if (part.outcome == fork_outcome::failed) report_fork_failure(part.failure);
   return false;
 }
 
@@ -243,14 +263,13 @@ bool settle_fork(fork_record& part) {
   std::rethrow_exception(std::move(part.failure));
 }
 
-void report_fork_failure(const fork_record& part) noexcept {
-  if (part.outcome != fork_outcome::failed) return;
+void report_fork_failure(const std::exception_ptr& failure) noexcept {
   std::string who;
   try {
     who = describe(*this_worker()->current.get());
   } catch (const std::bad_alloc&) {
   }
-  report_lost_failure(who, part.failure);
+  report_lost_failure(who, failure);
 }
 
 fiber_end run_fork(fiber_record& self) noexcept {

@@ -2,10 +2,13 @@
 // parallel_invoke and parallel_for: each call once, by whoever is there; waits, failures and cancellations in calls.
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ramie/ramie.hpp>
@@ -314,6 +317,88 @@ TEST_CASE("calls inherit fiber-local values, whoever makes them", "[conformance]
   });
   CHECK(found.wrong().empty());
   CHECK(calls.load() == 20);
+}
+
+// On one worker. The loop has begun without values to inherit, so there is nothing that the calls of others would miss.
+TEST_CASE("a share whose calls have left a value to inherit is offered like any other", "[conformance][nursery][parallel]") {
+  static ramie::fiber_local<int, ramie::inherit::yes> heirloom;
+  std::vector<std::size_t> order;
+  ramie::run(with_workers(1), [&] {
+    gate all_but_first, first;
+    parallel_for(8, [&](std::size_t i) {
+      heirloom.set(static_cast<int>(i));
+      if (i == 0) test::wait_at(all_but_first);
+      if (i == 2) test::wait_at(first);  // 0 and 2 wait, in two fibers: somebody else is needed for 1
+      if (i == 1) first.open();
+      order.push_back(i);
+      if (order.size() == 7) all_but_first.open();
+    });
+  });
+  CHECK(order.size() == 8);
+  CHECK(order.back() == 0);
+}
+
+// The second child of the fiber with a value to inherit can't be made, after the first one has failed.
+struct copied_once {
+  int* copies = nullptr;
+  copied_once() = default;
+  explicit copied_once(int& count) : copies(&count) {}
+  copied_once(copied_once&&) = default;
+  copied_once& operator=(copied_once&&) = default;
+  copied_once(const copied_once& other) : copies(other.copies) {
+    if (++*copies == 1) return;
+    ramie::yield();
+    throw std::length_error("no copy");
+  }
+};
+TEST_CASE("a failure is reported when the caller unwinds for another reason", "[conformance][nursery][parallel]") {
+  static ramie::fiber_local<copied_once, ramie::inherit::yes> heirloom;
+  for (const bool loop : {false, true}) {
+    const test::reports reported;
+    std::string thrown;
+    int copies = 0;
+    ramie::run(with_workers(1), [&] {
+      heirloom.set(copied_once(copies));
+      const auto fail = [] { throw std::runtime_error("weather"); };
+      thrown = thrown_by([&] { loop ? parallel_for(2, [&](std::size_t) { fail(); }) : parallel_invoke(fail, fail); });
+    });
+    INFO(loop);
+    CHECK(thrown == "no copy");
+    REQUIRE(reported.count(ramie::report_kind::lost_failure) == 1);
+    CHECK(reported.taken().front().text == "weather");
+  }
+}
+
+std::atomic<int> plain_calls{0};
+void plain_call(std::size_t) {
+  plain_calls.fetch_add(1);
+}
+TEST_CASE("what is called may be anything that can be", "[conformance][nursery][parallel]") {
+  struct element {
+    int calls = 0;
+    int called() & { return ++calls; }
+  };
+  std::atomic<int> calls{0};
+  element elements[3];
+  ramie::run(with_workers(2), [&] {
+    parallel_for(3, plain_call);
+    parallel_for(3, &plain_call);
+    const auto constant = [&calls](int) { return calls.fetch_add(1); };
+    parallel_for(3, constant);
+    parallel_for(3, [&calls, only = std::make_unique<int>(1)](std::size_t) mutable { calls.fetch_add(*only); });
+    parallel_for(elements, &element::called);
+    parallel_for(std::views::iota(0, 3), [&calls](int) { calls.fetch_add(1); });
+    parallel_for(std::vector<int>{1, 2}, [&calls](int by) { calls.fetch_add(by); });
+    std::vector<std::unique_ptr<int>> owned;
+    owned.push_back(std::make_unique<int>(1));
+    parallel_for(owned, [&calls](std::unique_ptr<int>& p) { calls.fetch_add(*std::exchange(p, nullptr)); });
+    const auto one = [&calls] { return calls.fetch_add(1); };
+    parallel_invoke(one, one, one, one, one, one, one, one);
+    parallel_invoke(std::vector{one, one});
+  });
+  CHECK(plain_calls.load() == 6);
+  CHECK(calls.load() == 3 + 3 + 3 + 3 + 1 + 8 + 2);
+  for (const element& e : elements) CHECK(e.calls == 1);
 }
 
 TEST_CASE("a fiber that unwinds may still divide what it has to do", "[conformance][nursery][parallel]") {

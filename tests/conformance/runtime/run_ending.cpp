@@ -154,6 +154,20 @@ TEST_CASE("pthread_exit in a fiber ends the program and says what to do", "[conf
           n.join();
         });
       },
+      [] {
+        ramie::run(with_workers(1), [] {
+          ramie::nursery n;
+          n.spawn({.name = "leaver"}, [] {
+            ramie::channel<int> never(0);
+            ramie::parallel_invoke([&] { (void)never.recv(); },  // which a worker takes meanwhile: nobody waits for it
+                                   [] {
+                                     ramie::yield();
+                                     ::pthread_exit(nullptr);
+                                   });
+          });
+          n.join();
+        });
+      },
   };
   bool named = false;
   for (const auto way : ways) {

@@ -149,7 +149,7 @@ class calls_with_site {
   requires(sizeof...(More) > 0)
   void operator()(A&&, B&&, C&&, D&&, E&&, F&&, G&&, H&&, More&&...) const {
     static_assert(always_false<A>,
-                  "ramie: join_all, try_join_all and race take up to eight functions, or a range of any number.");
+                  "ramie: join_all, try_join_all, race and parallel_invoke take up to eight functions, or a range of any number.");
   }
 };
 

@@ -65,14 +65,17 @@ enum class fork_push : std::uint8_t {
 void begin_calls(const char* function);
 // Likewise, and offers `part`.
 [[nodiscard]] fork_push push_fork(fork_record& part, source_location site, const char* function);
+// Likewise, for a fiber that has taken a fork of the same call. Never not_plain: what calls have left it, values to
+// inherit say, is not for the others.
+[[nodiscard]] fork_push push_fork_again(fork_record& part, source_location site);
 // Where push_fork has said not_plain: if all that is missing is a scope of the caller's own (FK5), calls f(data) inside of
 // one. False: something else is, and nothing was called. Throws what f throws.
 [[nodiscard]] bool call_in_reach(source_location site, void (*f)(void* data), void* data);
 // True: the caller has it back and is to call it. False: it has ended as a fiber. Throws its failure, and `cancelled` if
 // a cancellation of the caller has ended it.
 [[nodiscard]] bool take_fork(fork_record& part);
-// Like take_fork, for a caller that unwinds or is in a catch block: nobody calls it any more, and a failure of its fiber is
-// reported as lost. True: the caller has it back.
+// Like take_fork, for a caller that is in a catch block: nobody calls it any more, and a failure of its fiber is reported as
+// lost. True: the caller has it back.
 bool drop_fork(fork_record& part) noexcept;
 
 // The calling fiber has made `calls` calls of a loop, each of which counts as a poll: a cancellation point, and at the end
@@ -84,7 +87,7 @@ void look_around(std::uint32_t calls);
 fiber_end run_fork(fiber_record& self) noexcept;
 // What take_fork does when it has ended. True: the caller is to call it.
 [[nodiscard]] bool settle_fork(fork_record& part);
-// Reports its failure, if it has one, as lost.
-void report_fork_failure(const fork_record& part) noexcept;
+// Reports it as lost.
+void report_fork_failure(const std::exception_ptr& failure) noexcept;
 
 }  // namespace ramie::runtime_internal
