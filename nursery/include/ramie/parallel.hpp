@@ -6,8 +6,9 @@
 //   parallel_for(count, f)     calls f(0), f(1) … f(count - 1)
 //
 // Both return when all calls have ended, so nothing is left behind. Who makes a call is not specified: the calling fiber,
-// or a fiber of its own on another worker, which inherits fiber-local values as a spawned one does. A call may do whatever
-// a fiber may, also wait: the others are still there for any worker.
+// or a fiber of its own on another worker, which inherits fiber-local values as a spawned one does. That one has a stack of
+// options::stack_size, however large the caller's is. A call may do whatever a fiber may, also wait: the others are still
+// there for any worker. What cancels the caller cancels its calls.
 //
 // A call that throws does not interrupt those that are under way. No call is begun after the caller has seen the failure;
 // when the last one under way has ended, the failure is rethrown (one of them: others are reported, report.hpp). For
