@@ -135,6 +135,7 @@ RAMIE_FLATTEN worker* caller_in_fiber(const char* function) {
 
 void begin_calls(const char* function) {
   (void)caller_in_fiber(function);
+  look_around(1);
 }
 
 namespace {

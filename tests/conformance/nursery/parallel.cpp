@@ -470,6 +470,28 @@ TEST_CASE("a join of the nursery around does not count a fork", "[conformance][n
   CHECK(total.spawned + 1 == total.started);  // run's own fiber came from outside
 }
 
+TEST_CASE("whoever divides nothing over and over lets others have their turn", "[conformance][nursery][parallel]") {
+  int turns = 0;
+  ramie::run(with_workers(1), [&] {
+    const std::function<void()> ways[] = {
+        [] { parallel_for(0, [](std::size_t) {}); },
+        [] { parallel_for(1, [](std::size_t) {}); },
+        [] { parallel_invoke([] {}); },
+        [] { parallel_invoke([] {}, [] {}); },
+        [] { parallel_for(2, [](std::size_t) {}); },
+    };
+    ramie::nursery n;
+    for (const auto& way : ways) {
+      bool had_turn = false;
+      n.spawn([&] { had_turn = true; });
+      while (!had_turn) way();
+      ++turns;
+    }
+    n.join();
+  });
+  CHECK(turns == 5);
+}
+
 TEST_CASE("on a plain thread parallel calls are refused", "[conformance][nursery][parallel]") {
   const auto refused = [](const char* name) {
     return std::string("ramie: ") + name + ": called outside a fiber. Call it inside run().";

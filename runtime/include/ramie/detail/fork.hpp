@@ -60,8 +60,8 @@ enum class fork_push : std::uint8_t {
   not_plain,  // its fiber would need more than this: call_in_reach, or spawn it
 };
 
-// The beginning of a call that may push forks, when there is nothing to push. A cancellation point. Fibers only: throws
-// usage_error on a plain thread, naming `function`; `cancelled`.
+// The beginning of a call that may push forks, when there is nothing to push. A cancellation point, and counted as a poll.
+// Fibers only: throws usage_error on a plain thread, naming `function`; `cancelled`.
 void begin_calls(const char* function);
 // Likewise, and offers `part`.
 [[nodiscard]] fork_push push_fork(fork_record& part, source_location site, const char* function);
