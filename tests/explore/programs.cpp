@@ -343,6 +343,7 @@ list all_scenarios() {
       on("task_cancelled_as_its_lent_frame_goes_on", task_cancelled_as_its_lent_frame_goes_on, 1),
       on("straggler_starts_as_it_is_named", straggler_starts_as_it_is_named, 2, program::mood::calm, 20'000, 1),
       on("fork_is_taken_as_its_caller_comes_back", fork_is_taken_as_its_caller_comes_back, 2, program::mood::calm, 20'000),
+      on("task_cancelled_as_its_fork_starts", task_cancelled_as_its_fork_starts, 2, program::mood::calm, 20'000),
       on("loop_is_divided", loop_is_divided, 2, program::mood::calm, 20'000),
       on("everybody_is_needed", everybody_is_needed, 3),
       on("time_passes_by_itself", time_passes_by_itself, 2, program::mood::self_advancing),

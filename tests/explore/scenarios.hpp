@@ -45,6 +45,7 @@ void task_cancelled_as_a_join_starts_it();
 void task_cancelled_as_its_lent_frame_goes_on();
 void straggler_starts_as_it_is_named();
 void fork_is_taken_as_its_caller_comes_back();
+void task_cancelled_as_its_fork_starts();
 void loop_is_divided();
 
 }  // namespace explore

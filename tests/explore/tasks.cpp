@@ -80,6 +80,20 @@ void fork_is_taken_as_its_caller_comes_back() {
   require(a == 1 && b == 1, "a call was lost, or made twice");
 }
 
+// The cancellation wakes the caller, by accident, while it waits for its fork, which ends for the same reason; or comes
+// before one of them has begun.
+void task_cancelled_as_its_fork_starts() {
+  ramie::channel<int> never(0);
+  ramie::nursery n;
+  auto a = n.spawn([&never] {
+    ramie::parallel_invoke([&never] { (void)never.recv(); }, [&never] { (void)never.recv(); });
+  });
+  ramie::platform::thread outside([&a] { require(a.cancel(), "a cancellation came too late for a task that waits"); });
+  ramie::yield();
+  outside.join();
+  n.join();
+}
+
 void loop_is_divided() {
   int calls[4] = {};
   ramie::parallel_for(4, [&calls](std::size_t i) { ++calls[i]; });
