@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A log of entries: see broadcast_log.hpp.
 //
-// Under the lock: the ring, `written`, `closed`, the waiters. A reader waits only when its position is `written`, so
-// every write ends every wait. Entries are shared pointers: a reader takes one under the lock and copies the value
+// Under the lock: the ring, the waiters, and every change of `written` and `closed`, which readers look at without it:
+// a look that is too early finds nothing, and is repeated under the lock by a reader that lists itself. A reader waits
+// only when its position is `written`, so every write ends every wait. Entries are shared pointers: a reader takes one under the lock and copies the value
 // without it; the one that is overwritten is destroyed without it, too.
 #include <ramie/detail/broadcast_log.hpp>
 
@@ -31,15 +32,16 @@ class broadcast_log {
   broadcast_log(std::size_t capacity, log_entry first) : is_watch_(first != nullptr), ring_(capacity) {
     if (first == nullptr) return;
     ring_[0] = std::move(first);
-    written_.set(1);
+    written_.store(1, std::memory_order_relaxed);
   }
 
   bool write(log_entry entry) noexcept {
     wake_batch wakes;
     std::lock_guard hold(lock_);
-    if (closed_.get()) return false;
-    if (is_watch_ || readers_.load(std::memory_order_relaxed) != 0) ring_[written_.get() % ring_.size()].swap(entry);
-    written_.add(1);
+    if (closed()) return false;
+    const auto number = written();
+    if (is_watch_ || readers_.load(std::memory_order_relaxed) != 0) ring_[number % ring_.size()].swap(entry);
+    written_.store(number + 1, std::memory_order_release);
     waiters_.claim_all(wakes);
     return true;
   }
@@ -48,8 +50,8 @@ class broadcast_log {
   bool close() noexcept {
     wake_batch wakes;
     std::lock_guard hold(lock_);
-    if (closed_.get()) return false;
-    closed_.set(true);
+    if (closed()) return false;
+    closed_.store(true, std::memory_order_release);
     waiters_.claim_all(wakes);
     return true;
   }
@@ -57,8 +59,8 @@ class broadcast_log {
   // Readers are counted under the lock, so a write sees whether there is one. Not copies: their original is one.
   [[nodiscard]] std::uint64_t new_reader() noexcept {
     std::lock_guard hold(lock_);
-    if (readers_.fetch_add(1, std::memory_order_relaxed) == 0) first_kept_ = written_.get();
-    return written_.get();
+    if (readers_.fetch_add(1, std::memory_order_relaxed) == 0) first_kept_ = written();
+    return written();
   }
   void copy_reader() noexcept { readers_.fetch_add(1, std::memory_order_relaxed); }
   void drop_reader() noexcept {
@@ -66,7 +68,7 @@ class broadcast_log {
     {
       std::lock_guard hold(lock_);
       if (readers_.fetch_sub(1, std::memory_order_relaxed) != 1 || is_watch_) return;
-      end = written_.get();
+      end = written();
       next = std::max(first_kept_, oldest());
     }
     while (next != end) {
@@ -81,14 +83,14 @@ class broadcast_log {
 
   [[nodiscard]] log_reading read(std::uint64_t position) {
     std::lock_guard hold(lock_);
-    const auto all = written_.get();
-    if (position >= all) return {closed_.get() ? channel_status::closed : channel_status::would_block, {}, position, 0};
+    const auto all = written();
+    if (position >= all) return {closed() ? channel_status::closed : channel_status::would_block, {}, position, 0};
     const auto at = std::max(position, oldest());
     return {channel_status::ok, ring_[at % ring_.size()], at + 1, at - position};
   }
 
   // Whether a read at that position would not wait.
-  [[nodiscard]] bool ready(std::uint64_t position) const noexcept { return written_.get() > position || closed_.get(); }
+  [[nodiscard]] bool ready(std::uint64_t position) const noexcept { return written() > position || closed(); }
 
   bool list(waiter& node, std::uint64_t position) noexcept {
     std::lock_guard hold(lock_);
@@ -103,28 +105,26 @@ class broadcast_log {
 
   [[nodiscard]] log_latest latest() const {
     std::lock_guard hold(lock_);
-    const auto all = written_.get();
+    const auto all = written();
     return {all != 0 ? ring_[(all - 1) % ring_.size()] : nullptr, all};
   }
-  [[nodiscard]] std::uint64_t written() const noexcept {
-    std::lock_guard hold(lock_);
-    return written_.get();
-  }
-  [[nodiscard]] bool closed() const noexcept { return closed_.get(); }
+  // Acquire: who sees the entry, or the end, sees what its writer did before.
+  [[nodiscard]] std::uint64_t written() const noexcept { return written_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
   platform::atomic<std::size_t> writers{0};
 
  private:
   // The first that has not been overwritten. With the lock.
   [[nodiscard]] std::uint64_t oldest() const noexcept {
-    return written_.get() > ring_.size() ? written_.get() - ring_.size() : 0;
+    return written() > ring_.size() ? written() - ring_.size() : 0;
   }
 
   const bool is_watch_;
   platform::atomic<std::size_t> readers_{0};
   mutable platform::spin_lock lock_;
-  platform::owned<bool> closed_{false};
-  platform::owned<std::uint64_t> written_{0};
+  platform::atomic<bool> closed_{false};
+  platform::atomic<std::uint64_t> written_{0};
   std::uint64_t first_kept_ = 0;  // written since the first of the readers came; those before are not in the ring
   wait_list waiters_;
   std::vector<log_entry> ring_;
@@ -190,17 +190,19 @@ log_reading read_awaited(broadcast_log& log, std::uint64_t position) {
   return log.read(position);
 }
 
-channel_status await_entry(broadcast_log& log, std::uint64_t position, channel_time deadline, log_kind kind) {
+log_arrival await_entry(broadcast_log& log, std::uint64_t position, channel_time deadline, log_kind kind) {
   call_context at = current_context();
   begin_operation(at);
   if (!log.ready(position)) {
     next_entry next(log, position);
     waiter node;
     const auto& why = kind == log_kind::broadcast ? waits_for_message : waits_for_change;
-    const auto ended = fiber_wait_until(next, node, why, deadline);
-    if (ended == wait_result::timed_out) return channel_status::timed_out;
+    const auto ended = deadline == channel_time::max() ? fiber_wait_fresh_first(next, node, why)
+                                               : fiber_wait_until(next, node, why, deadline);
+    if (ended == wait_result::timed_out) return {channel_status::timed_out, position};
   }
-  return log.written() > position ? channel_status::ok : channel_status::closed;
+  const auto written = log.written();
+  return {written > position ? channel_status::ok : channel_status::closed, written};
 }
 
 ready_source log_ready_source(broadcast_log& log, std::uint64_t position) noexcept {

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include <ramie/platform/fatal.hpp>
+#include <ramie/platform/faults.hpp>
 
 namespace ramie::platform {
 
@@ -20,6 +21,10 @@ class ask_timeout {
  private:
   int checks_ = 0;
 };
+struct wait_watch {
+  explicit wait_watch(const lock_user*) noexcept {}
+  void in_vain() noexcept {}
+};
 #else
 class ask_timeout {
  public:
@@ -30,6 +35,26 @@ class ask_timeout {
 
  private:
   std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(8);
+};
+
+// Adds its lifetime to what the party has waited, if it was another party's use of the lock that it waited for.
+class wait_watch {
+ public:
+  explicit wait_watch(const lock_user* me) noexcept : me_(me) {}
+  wait_watch(const wait_watch&) = delete;
+  wait_watch& operator=(const wait_watch&) = delete;
+  // It was not: the other party had a grant and did not use the lock.
+  void in_vain() noexcept { in_vain_ = true; }
+  ~wait_watch() {
+    const int weight = faults::strikes(fault::granted_lock) ? 1000 : in_vain_ ? 0 : 1;
+    if (me_ == nullptr || weight == 0) return;
+    me_->waited.set(me_->waited.get() + weight * (std::chrono::steady_clock::now() - since_));
+  }
+
+ private:
+  const lock_user* const me_;
+  bool in_vain_ = false;
+  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 #endif
 
@@ -91,22 +116,30 @@ void biased_lock::revoke(const lock_user* me) noexcept {
   if (wanted_ < longest_run) wanted_ *= 2;
 }
 
+// Returns holding the spin lock, with no grant. Whether the party that had one has passed it on.
+bool biased_lock::wait_for_others(const lock_user* me, bool contended) noexcept {
+  wait_watch waiting(me);
+  if (contended) spin_.lock();
+  if (granted_.load(std::memory_order_relaxed) == 0) return false;
+  const bool passed_on = ask();
+  if (passed_on) {
+    wanted_ = std::max(first_run, wanted_ / 2);
+  } else {
+    waiting.in_vain();
+    revoke(me);
+  }
+  // Step 3 of both lists: once we are in, no other party touches the lock, which may be destroyed after us.
+  for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();
+  asked_.store(false, std::memory_order_relaxed);
+  return passed_on;
+}
+
 // Returns holding the spin lock, with no grant.
 void biased_lock::lock_spin(const lock_user* me) noexcept {
   const bool contended = !spin_.try_lock();
-  if (contended) spin_.lock();
   bool passed_on = false;
-  if (granted_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    passed_on = ask();
-    if (passed_on) {
-      wanted_ = std::max(first_run, wanted_ / 2);
-    } else {
-      revoke(me);
-    }
-    // Step 3 of both lists: once we are in, no other party touches the lock, which may be destroyed after us.
-    for (backoff turn; inside_[granted_cell_].load(std::memory_order_acquire);) turn.wait();
-    asked_.store(false, std::memory_order_relaxed);
-  }
+  if (contended || granted_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    passed_on = wait_for_others(me, contended);
   const auto id = me != nullptr ? me->id : 0;
   passed_on_ = passed_on;
   if (passed_on) {

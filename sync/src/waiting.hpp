@@ -17,13 +17,15 @@ inline wait_result park_until(waitable& on, waiter& node, const wait_reason& why
   return until == never ? fiber_wait(on, node, why) : fiber_wait_until(on, node, why, until);
 }
 
-// With a node that does not exist yet, made from `node_args`. False: too late.
+// With a node that does not exist yet, made from `node_args`; the caller has found that it has to wait. False: too late.
 template <class Word, class... Args>
 [[nodiscard]] RAMIE_NOINLINE bool wait_slow(typename Word::core& c, const wait_reason& why, sync_time until,
                                             Args... node_args) {
   waitable_of<Word> on(c);
   typename Word::node node(node_args...);
-  return park_until(on, node, why, until) != wait_result::timed_out;
+  const auto ended =
+      until == never ? fiber_wait_asked(on, node, why) : fiber_wait_until(on, node, why, until);
+  return ended != wait_result::timed_out;
 }
 
 // The same as a whole operation; `has_come` tells whether it need not wait at all.

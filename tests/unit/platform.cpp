@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -402,6 +403,27 @@ TEST_CASE("revocations ration the grants of a family", "[unit][lock]") {
   CHECK(granted(f, start + 2 * lock_family::period) == lock_family::most_grants / 4);  // a period of peace
   for (int i = 0; i < 40; ++i) f.had_to_revoke();
   CHECK(granted(f, start + 3 * lock_family::period) == 1);  // never none: peace may have come
+}
+
+TEST_CASE("only waits for a party that uses the lock count", "[unit][lock]") {
+  ramie::platform::choose_fences();  // no lock is granted before
+  lock_family family;
+  const lock_user habitual{&family, 0}, other{&family, 1};
+  biased_lock lock;
+  for (std::uint32_t i = 0; i <= biased_lock::first_run; ++i) biased_lock::guard hold(lock, &habitual);
+  { biased_lock::guard hold(lock, &other); }  // asks, and revokes
+  CHECK(other.waited.get() == 0ns);
+  std::atomic<bool> has_waited{false};
+  std::thread beside([&] {
+    while (other.waited.get() == 0ns) biased_lock::guard hold(lock, &other);
+    has_waited = true;
+  });
+  while (!has_waited) {
+    for (int i = 0; i < 100; ++i) biased_lock::guard hold(lock, &habitual);
+    std::this_thread::yield();
+  }
+  beside.join();
+  CHECK(other.waited.get() > 0ns);
 }
 
 // C29

@@ -8,6 +8,7 @@
 
 #include <ramie/platform/thread_meter.hpp>
 #include "runtime/src/sched/crowding.hpp"
+#include "runtime/src/sched/entanglement.hpp"
 #include "runtime/src/sched/retreat.hpp"
 #include <support/fiber_group.hpp>
 #include <support/each_mechanism.hpp>
@@ -85,7 +86,7 @@ TEST_CASE("suspensions are granted to one after the other, never to the last", "
   CHECK(r.request(3, 1, start + time_between_suspensions));
   CHECK_FALSE(r.request(3, 1, start + 2 * time_between_suspensions));
   CHECK(r.suspended() == 2);
-  r.end(start + 3 * time_between_suspensions);
+  r.end(*first, start + 3 * time_between_suspensions);
   CHECK(r.suspended() == 1);
   CHECK(r.request(3, 1, start + 3 * time_between_suspensions));
 }
@@ -98,12 +99,58 @@ TEST_CASE("who has to go again soon stays longer", "[unit][retreat]") {
     const auto granted = r.request(2, 1, now);
     REQUIRE(granted);
     CHECK(granted->until - now == span);
-    r.end(granted->until);
+    r.end(*granted, granted->until);
     now = granted->until + soon_after_suspension - 1ns;
   }
   const auto later = r.request(2, 1, now + 1ns);
   REQUIRE(later);
   CHECK(later->until == now + 1ns + shortest_suspension);
+}
+
+TEST_CASE("withdrawals have spans of their own, and retreats and withdrawals leave one worker together", "[unit][retreat]") {
+  suspensions r;
+  CHECK_FALSE(r.request_withdrawal(1, start));
+  const auto out = r.request_withdrawal(3, start);
+  REQUIRE(out);
+  CHECK(out->until == start + shortest_withdrawal);
+  CHECK_FALSE(r.request_withdrawal(3, start + time_between_withdrawals - 1ns));
+  const auto crowded = r.request(3, 1, start);  // for another reason
+  REQUIRE(crowded);
+  CHECK(crowded->until == start + shortest_suspension);
+  CHECK_FALSE(r.request_withdrawal(3, start + time_between_withdrawals));
+  CHECK_FALSE(r.request(3, 1, start + time_between_suspensions));
+  r.end(*crowded, crowded->until);
+  auto now = out->until;
+  r.end(*out, now);
+  for (const nanoseconds span : {4 * shortest_withdrawal, 16 * shortest_withdrawal, longest_withdrawal}) {
+    now += soon_after_withdrawal - 1ns;
+    const auto again = r.request_withdrawal(2, now);
+    REQUIRE(again);
+    CHECK(again->until - now == std::min(span, longest_withdrawal));
+    r.end(*again, now = again->until);
+  }
+  const auto later = r.request_withdrawal(2, now + soon_after_withdrawal);
+  REQUIRE(later);
+  CHECK(later->until == now + soon_after_withdrawal + shortest_withdrawal);
+}
+
+TEST_CASE("a worker is entangled that waits for locks for 30 % of two windows in a row", "[unit][retreat]") {
+  entanglement e;
+  auto now = start;
+  (void)e.tick_ended(0ns, now);  // the first window begins here
+  nanoseconds waited{0};
+  const auto passes = [&](nanoseconds time, nanoseconds of_it_waited) {
+    return e.tick_ended(waited += of_it_waited, now += time);
+  };
+  CHECK_FALSE(passes(10ms, 3ms));
+  CHECK_FALSE(passes(10ms, 3ms - 1ns));
+  CHECK_FALSE(passes(10ms, 3ms));
+  CHECK(passes(10ms, 3ms));
+  CHECK(passes(10ms, 3ms));
+  CHECK_FALSE(passes(10ms, 0ms));  // what it waited before counts once
+  CHECK_FALSE(passes(10ms, 10ms));
+  CHECK_FALSE(passes(entanglement_window - 1ns, entanglement_window - 1ns));  // no window yet
+  CHECK(passes(1ns, 0ns));
 }
 
 TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]") {
@@ -115,7 +162,7 @@ TEST_CASE("all are called back if the last one stays crowded", "[unit][retreat]"
   CHECK_FALSE(r.is_recalled(*granted));
   CHECK_FALSE(r.request(2, windows_before_recall, now));
   CHECK(r.is_recalled(*granted));
-  r.end(now);
+  r.end(*granted, now);
   CHECK_FALSE(r.request(2, 1, now + longest_suspension - 1ns));
   const auto again = r.request(2, 1, now + longest_suspension);
   REQUIRE(again);

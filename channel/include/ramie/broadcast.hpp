@@ -30,7 +30,8 @@ class broadcast_receiver {
   // std::system_error if the deadline can't be kept.
   [[nodiscard]] received<T> recv_until(deadline until) {
     auto& log = at_.need("broadcast_receiver", "recv");
-    const auto status = await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::broadcast);
+    const auto status =
+        await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::broadcast).status;
     if (status != channel_status::ok) return received<T>([status](std::optional<T>&) { return status; });
     return copied(read_awaited(log, at_.position));
   }

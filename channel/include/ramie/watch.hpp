@@ -23,9 +23,9 @@ class watch_receiver {
 
   // The latest value, shared and never changed; it counts as seen. Not a cancellation point.
   [[nodiscard]] std::shared_ptr<const T> get() {
-    const auto now = latest_entry(at_.need("watch_receiver", "get"));
+    auto now = latest_entry(at_.need("watch_receiver", "get"));
     at_.position = now.written;
-    return std::static_pointer_cast<const T>(now.entry);
+    return std::static_pointer_cast<const T>(std::move(now.entry));
   }
   // Like get, but the value does not count as seen. Not a cancellation point.
   [[nodiscard]] std::shared_ptr<const T> peek() const {
@@ -43,9 +43,9 @@ class watch_receiver {
   // deadline. Throws std::bad_alloc or std::system_error if the deadline can't be kept.
   [[nodiscard]] channel_status changed_until(deadline until) {
     auto& log = at_.need("watch_receiver", "changed");
-    const auto status = await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::watch);
-    if (status == channel_status::ok) at_.position = entries_written(log);
-    return status;
+    const auto come = await_entry(log, at_.position, until.when(), ::ramie::channel_internal::log_kind::watch);
+    if (come.status == channel_status::ok) at_.position = come.written;
+    return come.status;
   }
   template <class Rep, class Period>
   [[nodiscard]] channel_status changed_for(std::chrono::duration<Rep, Period> limit) {

@@ -32,6 +32,7 @@ struct worker_counts {
   Count times_parked{};        // times this worker slept
   Count naps{};                // times it rested because what it stole was not worth it
   Count retreats{};            // times it left all to the others because the machine had no processor for it
+  Count withdrawals{};         // times it left all to the others because its fibers use the same channels as theirs
   Count cancel_redelivered{};  // `cancelled` delivered to a fiber that had swallowed it
 };
 

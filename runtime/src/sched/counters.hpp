@@ -32,6 +32,7 @@ inline constexpr Count worker_counts<Count>::*every_worker_count[] = {
     &worker_counts<Count>::times_parked,
     &worker_counts<Count>::naps,
     &worker_counts<Count>::retreats,
+    &worker_counts<Count>::withdrawals,
     &worker_counts<Count>::cancel_redelivered,
 };
 

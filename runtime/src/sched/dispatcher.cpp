@@ -26,7 +26,10 @@ fiber* dispatcher::next_of_policy(worker& w) noexcept {
 
 fiber* dispatcher::next(worker& w) noexcept {
   for (;;) {
-    if (w.needs_attention() && w.pool.attend(w)) return nullptr;
+    if (w.needs_attention()) {
+      if (w.pool.attend(w)) return nullptr;
+      withdraw_if_entangled(w);
+    }
     run_due_timers(w);
     fiber* f = w.policy != nullptr ? next_of_policy(w) : next_of_queues(w);
     if (f == nullptr && prepare_to_search(w)) continue;
@@ -93,6 +96,8 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
     pacing.end_tick(polls, now);
     run_queues::restart_lifo_turns(w);
     self.run_due_timers(w, now);
+    if (w.policy == nullptr && w.dispatch.partners.tick_ended(w.lock_user.waited.get(), now)) [[unlikely]]
+      w.life.attention.fetch_or(worker::entangled, std::memory_order_relaxed);
   } else {
     self.run_due_timers(w);
   }

@@ -110,6 +110,7 @@ class dispatcher {
 
   // retreat.cpp
   [[nodiscard]] bool retreats(worker& w) noexcept;  // true: it did, and is back
+  void withdraw_if_entangled(worker& w) noexcept;
   void stay_suspended(worker& w, const suspensions::suspension& granted) noexcept;
 
   scheduler& sched_;

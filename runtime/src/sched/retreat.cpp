@@ -19,12 +19,21 @@ bool dispatcher::retreats(worker& w) noexcept {
   if (crowded == 0) return false;
   const auto granted = suspensions_.request(running, crowded, now);
   if (!granted) return false;
+  w.count.retreats.add(1);
   stay_suspended(w, *granted);
   return true;
 }
 
+void dispatcher::withdraw_if_entangled(worker& w) noexcept {
+  if ((w.life.attention.load(std::memory_order_relaxed) & worker::entangled) == 0) return;
+  w.life.attention.fetch_and(~worker::entangled, std::memory_order_relaxed);
+  const auto granted = suspensions_.request_withdrawal(w.pool.not_stalled(), platform::steady_clock::instance().now());
+  if (!granted) return;
+  w.count.withdrawals.add(1);
+  stay_suspended(w, *granted);
+}
+
 void dispatcher::stay_suspended(worker& w, const suspensions::suspension& granted) noexcept {
-  w.count.retreats.add(1);
   stop_searching(w);
   worker_pool::set_state(w, worker_state::idle_spin);
   progress_of_others others(w.pool.polls_of_others(w));
@@ -32,18 +41,18 @@ void dispatcher::stay_suspended(worker& w, const suspensions::suspension& grante
   auto now = clock();
   auto next_check = now + suspension_check_interval;
   while (now < granted.until && !suspensions_.is_recalled(granted) && !w.needs_attention()) {
+    if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);
     io_driver::completions done;
     sched_.io.park(w, std::min({next_check, granted.until, sched_.deadlines.earliest()}), done);
     done.deliver();
     now = clock();
     expect_due_timers(w);  // it may be what it was woken for
     run_due_timers(w, now);
-    if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);
     if (now < next_check) continue;
     if (!others.keep_up(w.pool.polls_of_others(w), sched_.queues.size())) break;
     next_check = now + suspension_check_interval;
   }
-  suspensions_.end(now);
+  suspensions_.end(granted, now);
   w.dispatch.pacing.restart(w.count.polls.get(), now);
 }
 

@@ -34,35 +34,38 @@ class suspensions {
   struct suspension {
     platform::time_point until;
     std::uint64_t recalls;  // before it
+    bool withdrawal;
   };
 
   // One of so many workers is crowded, and has been for so many windows. Nothing: no suspension is granted.
   [[nodiscard]] std::optional<suspension> request(std::uint32_t workers, unsigned windows,
                                                   platform::time_point now) noexcept {
     std::lock_guard hold(mutex_);
-    if (now < nobody_before_) return std::nullopt;
+    if (now < retreats_.nobody_before) return std::nullopt;
     if (suspended_ + 1 >= workers) {
       if (suspended_ != 0 && windows >= windows_before_recall) {
-        nobody_before_ = now + longest_suspension;
+        retreats_.nobody_before = now + longest_suspension;
         recalls_.store(recalls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       }
       return std::nullopt;
     }
-    ++suspended_;
-    nobody_before_ = now + time_between_suspensions;
-    const bool again = now - last_return_ < soon_after_suspension;
-    span_ = again ? std::min(4 * span_, longest_suspension) : shortest_suspension;
-    return suspension{now + span_, recalls_.load(std::memory_order_relaxed)};
+    return grant(retreats_, now);
+  }
+  // One of so many workers is entangled.
+  [[nodiscard]] std::optional<suspension> request_withdrawal(std::uint32_t workers, platform::time_point now) noexcept {
+    std::lock_guard hold(mutex_);
+    if (now < withdrawals_.nobody_before || suspended_ + 1 >= workers) return std::nullopt;
+    return grant(withdrawals_, now);
   }
   // The suspended worker: whether it should come back at once.
   [[nodiscard]] bool is_recalled(const suspension& from) const noexcept {
     return recalls_.load(std::memory_order_relaxed) != from.recalls;
   }
   // The worker is back.
-  void end(platform::time_point now) noexcept {
+  void end(const suspension& of, platform::time_point now) noexcept {
     std::lock_guard hold(mutex_);
     --suspended_;
-    last_return_ = now;
+    (of.withdrawal ? withdrawals_ : retreats_).last_return = now;
   }
   // How many workers are suspended.
   [[nodiscard]] std::uint32_t suspended() const noexcept {
@@ -71,10 +74,26 @@ class suspensions {
   }
 
  private:
+  // Suspensions for one reason: how long they are, and how far apart.
+  struct series {
+    const platform::nanoseconds between, soon, shortest, longest;
+    platform::nanoseconds span = shortest;
+    platform::time_point nobody_before{}, last_return{};
+  };
+
+  // With the mutex.
+  [[nodiscard]] suspension grant(series& of, platform::time_point now) noexcept {
+    ++suspended_;
+    of.nobody_before = now + of.between;
+    const bool again = now - of.last_return < of.soon;
+    of.span = again ? std::min(4 * of.span, of.longest) : of.shortest;
+    return {now + of.span, recalls_.load(std::memory_order_relaxed), &of == &withdrawals_};
+  }
+
   mutable platform::mutex mutex_;
   std::uint32_t suspended_ = 0;
-  platform::time_point nobody_before_{}, last_return_{};
-  platform::nanoseconds span_ = shortest_suspension;
+  series retreats_{time_between_suspensions, soon_after_suspension, shortest_suspension, longest_suspension};
+  series withdrawals_{time_between_withdrawals, soon_after_withdrawal, shortest_withdrawal, longest_withdrawal};
   platform::atomic<std::uint64_t> recalls_{0};
 };
 

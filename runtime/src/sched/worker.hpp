@@ -45,6 +45,7 @@
 #include "counters.hpp"
 #include "crowding.hpp"
 #include "deque.hpp"
+#include "entanglement.hpp"
 #include "lifo_slot.hpp"
 #include "pacer.hpp"
 #include "policy.hpp"
@@ -121,6 +122,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     pacer pacing;
     steal_policy stealing;
     crowding processor;
+    entanglement partners;
     platform::xorshift random;
     platform::owned<platform::time_point> next_timer_check{};  // for deadlines that have come
     platform::owned<bool> more_due{false};                     // than the ring had room for, at the last check
@@ -169,6 +171,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
   static constexpr std::uint32_t stalled = 1;
   static constexpr std::uint32_t stop = 2;
   static constexpr std::uint32_t under_policy = 4;
+  static constexpr std::uint32_t entangled = 8;
 
   [[nodiscard]] bool needs_attention() const noexcept { return life.attention.load(std::memory_order_relaxed) != 0; }
   // Like needs_attention, but ignores under_policy, which is set for good if there is a policy.

@@ -281,47 +281,58 @@ void sleep_on(std::chrono::steady_clock::time_point until, std::chrono::steady_c
 
 namespace {
 
-// What fiber_wait_fresh_first leaves to the loop: a thread, a policy, a first park, a cancellation, a wake without an
-// outcome.
-RAMIE_NOINLINE wait_result wait_fresh_first_slow(waitable& on, waiter& node, const wait_reason& why, bool ask) {
+// What wait_asked leaves to the loop: a thread, a policy, a first park, a cancellation, a wake without an outcome.
+template <class First>
+RAMIE_NOINLINE wait_result wait_asked_slow(waitable& on, waiter& node, const wait_reason& why, First first, bool ask) {
   worker* const w = this_worker();
   if (w == nullptr) return thread_wait(on, node, why);
   no_timer none;
-  fiber_steps steps(*preemption_point_of_wait(*w), cancellable::throws, fresh_first, none);
+  fiber_steps steps(*preemption_point_of_wait(*w), cancellable::throws, first, none);
   return wait_loop(steps, on, node, why, ask);
 }
 
 // The steps of a fiber that has been found to be linked, not cancelled, and undisturbed.
+template <class First>
 struct undisturbed_steps {
   worker& w;
   fiber& f;
   const std::uint64_t epoch;
+  First first;
 
   RAMIE_FLATTEN void park(waiter&) noexcept {
-    fiber* next = fresh_first(w);
+    fiber* next = first(w);
     if (next == nullptr) [[likely]]
       next = dispatcher::next_undisturbed(w);
     (void)runner::park_and_return(w, f, epoch, next);
   }
 };
 
-}  // namespace
-
 // The first round apart: most waits need no other.
-wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
+template <class First>
+RAMIE_FLATTEN wait_result wait_asked(waitable& on, waiter& node, const wait_reason& why, First first) {
   worker* const w = this_worker();
   if (w == nullptr || w->needs_attention()) [[unlikely]]
-    return wait_fresh_first_slow(on, node, why, false);
+    return wait_asked_slow(on, node, why, first, false);
   fiber& f = self_on(*w);
   const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
   if (f.seen_epoch.get() != epoch || !f.linked) [[unlikely]]
-    return wait_fresh_first_slow(on, node, why, false);
-  undisturbed_steps steps{*w, f, epoch};
+    return wait_asked_slow(on, node, why, first, false);
+  undisturbed_steps<First> steps{*w, f, epoch, first};
   switch (wait_round(steps, on, node, why)) {
     case round_end::completed: return wait_result::completed;
     case round_end::refused: return wait_result::refused;
-    default: return wait_fresh_first_slow(on, node, why, true);
+    default: return wait_asked_slow(on, node, why, first, true);
   }
+}
+
+}  // namespace
+
+wait_result fiber_wait_asked(waitable& on, waiter& node, const wait_reason& why) {
+  return wait_asked(on, node, why, no_preference);
+}
+
+wait_result fiber_wait_fresh_first(waitable& on, waiter& node, const wait_reason& why) {
+  return wait_asked(on, node, why, fresh_first);
 }
 
 // A fiber has used up its budget of operations without a wait: all other fibers of its worker have a turn. If there is

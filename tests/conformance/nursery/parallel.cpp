@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 #include <numeric>
-#include <ranges>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -387,7 +387,7 @@ TEST_CASE("what is called may be anything that can be", "[conformance][nursery][
     parallel_for(3, constant);
     parallel_for(3, [&calls, only = std::make_unique<int>(1)](std::size_t) mutable { calls.fetch_add(*only); });
     parallel_for(elements, &element::called);
-    parallel_for(std::views::iota(0, 3), [&calls](int) { calls.fetch_add(1); });
+    parallel_for(std::string_view("abc"), [&calls](char) { calls.fetch_add(1); });
     parallel_for(std::vector<int>{1, 2}, [&calls](int by) { calls.fetch_add(by); });
     std::vector<std::unique_ptr<int>> owned;
     owned.push_back(std::make_unique<int>(1));

@@ -59,6 +59,7 @@ constexpr counter all_counters[] = {
     {"times_parked", &worker_stats::times_parked, &counters::times_parked},
     {"naps", &worker_stats::naps, &counters::naps},
     {"retreats", &worker_stats::retreats, &counters::retreats},
+    {"withdrawals", &worker_stats::withdrawals, &counters::withdrawals},
     {"cancel_redelivered", &worker_stats::cancel_redelivered, &counters::cancel_redelivered},
 };
 static_assert(sizeof(worker_stats) == std::size(all_counters) * sizeof(std::uint64_t),
@@ -389,9 +390,10 @@ TEST_CASE("a nap is counted", "[conformance][stats]") {
 TEST_CASE("a worker that has retreated shows until it is back", "[conformance][stats][retreat]") {
   threadless_runtime s(2);
   const auto now = ramie::platform::steady_clock::instance().now();
-  REQUIRE(test::parts::suspensions(s.sched().dispatch).request(2, 1, now));
+  const auto out = test::parts::suspensions(s.sched().dispatch).request(2, 1, now);
+  REQUIRE(out);
   CHECK(s.runtime().stats().retreated_workers == 1);
-  test::parts::suspensions(s.sched().dispatch).end(now);
+  test::parts::suspensions(s.sched().dispatch).end(*out, now);
   CHECK(s.runtime().stats().retreated_workers == 0);
 }
 

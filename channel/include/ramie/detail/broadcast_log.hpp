@@ -51,8 +51,11 @@ bool close_log(broadcast_log& log) noexcept;  // false: it was closed already, a
 // Like try_read, but after await_entry has returned ok.
 [[nodiscard]] log_reading read_awaited(broadcast_log& log, std::uint64_t position);
 // Waits until there is one, or the log is closed: ok, closed or timed_out. A cancellation point.
-[[nodiscard]] channel_status await_entry(broadcast_log& log, std::uint64_t position, channel_time deadline,
-                                         log_kind kind);
+struct log_arrival {
+  channel_status status;
+  std::uint64_t written;  // then
+};
+[[nodiscard]] log_arrival await_entry(broadcast_log& log, std::uint64_t position, channel_time deadline, log_kind kind);
 // For select: true when a read would not wait.
 [[nodiscard]] ready_source log_ready_source(broadcast_log& log, std::uint64_t position) noexcept;
 

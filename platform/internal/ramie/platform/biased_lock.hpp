@@ -80,6 +80,7 @@ struct lock_user {
   lock_family* family = nullptr;
   std::uint32_t cell = 0;  // unique among the family's parties that exist
   std::uint64_t id = new_id();
+  mutable owned<std::chrono::nanoseconds> waited{};  // for locks that others were using
 
   [[nodiscard]] static std::uint64_t new_id() noexcept;  // never 0, never the same again
 };
@@ -169,6 +170,7 @@ class biased_lock {
 
  private:
   void lock_spin(const lock_user* me) noexcept;
+  [[nodiscard]] bool wait_for_others(const lock_user* me, bool contended) noexcept;
   void grant(const lock_user* me) noexcept;
   [[nodiscard]] bool ask() noexcept;
   void revoke(const lock_user* me) noexcept;

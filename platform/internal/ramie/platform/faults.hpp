@@ -25,8 +25,9 @@ enum class fault : unsigned char {
   io_uring,           // io_uring_setup: a container forbids it
   epoll,              // epoll_create1
   processor,          // which others have while a thread would like to run
+  granted_lock,       // each wait for it counts a thousand times, also one for a party that does not use it
 };
-inline constexpr unsigned fault_count = 16;
+inline constexpr unsigned fault_count = 17;
 
 // What input and output may do by their contract although nothing is wrong, and rarely do. When: drawn from a seed.
 enum class io_fault : unsigned char {

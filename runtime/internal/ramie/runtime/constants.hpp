@@ -75,6 +75,15 @@ inline constexpr std::chrono::nanoseconds time_between_suspensions = 10ms;
 inline constexpr std::chrono::nanoseconds suspension_check_interval = 4ms;
 inline constexpr unsigned quiet_checks_before_return = 4;
 
+// A worker whose fibers use the same channels as another worker's: when it leaves them to that one, and for how long.
+inline constexpr std::chrono::nanoseconds entanglement_window = 200us;
+inline constexpr int entanglement_percent = 30;  // of a window, waited for locks
+inline constexpr std::uint32_t windows_before_withdrawal = 2;  // in a row
+inline constexpr std::chrono::nanoseconds shortest_withdrawal = 4ms;
+inline constexpr std::chrono::nanoseconds longest_withdrawal = 64ms;
+inline constexpr std::chrono::nanoseconds soon_after_withdrawal = 16ms;
+inline constexpr std::chrono::nanoseconds time_between_withdrawals = 1ms;
+
 // Workers. The pool may grow to twice the configured number while workers are stalled.
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;

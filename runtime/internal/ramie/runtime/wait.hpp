@@ -82,9 +82,12 @@ enum class cancellable : std::uint8_t { no, throws, returns };
 wait_result fiber_wait(waitable& on, waiter& self, const wait_reason& why,
                        cancellable may_cancel = cancellable::throws);
 
-// Like fiber_wait, but for a wait that will probably be ended by the fiber that the caller spawned last: if the
-// youngest entry of the ring has not started, it runs first (Q16). The caller has just called try_complete, which is
-// called again only after a wake without an outcome.
+// Like fiber_wait, but the caller has just called try_complete, which is called again only after a wake without an
+// outcome.
+wait_result fiber_wait_asked(waitable& on, waiter& self, const wait_reason& why);
+
+// Like fiber_wait_asked, but for a wait that will probably be ended by the fiber that the caller spawned last: if the
+// youngest entry of the ring has not started, it runs first (Q16).
 wait_result fiber_wait_fresh_first(waitable& on, waiter& self, const wait_reason& why);
 
 // Like fiber_wait, but no longer than until `deadline`, by the clock of the fiber's runtime (a plain thread's is the
