@@ -135,7 +135,7 @@ MUTANTS = [
     ("an entangled worker stays", "runtime/src/sched/dispatcher.cpp", [("      withdraw_if_entangled(w);\n", "")], {"cases": ["an entangled worker moves all it has to the injection queue, and comes back when nobody takes it"]}),
     ("who withdraws keeps its fibers until it is back", RETREAT, [("    if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);\n", "")], {"cases": ["an entangled worker moves all it has to the injection queue, and comes back when nobody takes it"]}),
     ("who withdraws asks for ever", RETREAT, [("  w.life.attention.fetch_and(~worker::entangled, std::memory_order_relaxed);\n", "")], {"cases": ["an entangled worker moves all it has to the injection queue, and comes back when nobody takes it", "the last worker does not withdraw"]}),
-    ("waits for locks are not counted", "platform/src/biased_lock.cpp", [("    if (me_ == nullptr || weight == 0) return;", "    return;")], {"cases": ["workers withdraw from what they share, and nothing is lost"]}),
+    ("waits for locks are not counted", "platform/src/biased_lock.cpp", [("    if (me_ == nullptr || weight == 0) return;", "    return;")], {"cases": ["only waits for a party that uses the lock count"]}),
     ("waits in vain are counted", "platform/src/biased_lock.cpp", [("    waiting.in_vain();\n", "")], {"cases": ["only waits for a party that uses the lock count"]}),
     ("one window makes a worker entangled", "runtime/src/sched/entanglement.hpp", [("in_a_row_.get() >= windows_before_withdrawal", "in_a_row_.get() != 0")], {"cases": ["a worker is entangled that waits for locks for 30 % of two windows in a row"]}),
     ("a retreat is counted twice", RETREAT, [("w.count.retreats.add(1);", "w.count.retreats.add(2);")], {"cases": ["a retreat is counted"]}),

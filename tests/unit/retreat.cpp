@@ -137,10 +137,10 @@ TEST_CASE("withdrawals have spans of their own, and retreats and withdrawals lea
 TEST_CASE("a worker is entangled that waits for locks for 30 % of two windows in a row", "[unit][retreat]") {
   entanglement e;
   auto now = start;
-  (void)e.tick_ended(0ns, now);  // the first window begins here
+  (void)e.look(0ns, now);  // the first window begins here
   nanoseconds waited{0};
   const auto passes = [&](nanoseconds time, nanoseconds of_it_waited) {
-    return e.tick_ended(waited += of_it_waited, now += time);
+    return e.look(waited += of_it_waited, now += time);
   };
   CHECK_FALSE(passes(10ms, 3ms));
   CHECK_FALSE(passes(10ms, 3ms - 1ns));

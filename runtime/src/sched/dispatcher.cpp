@@ -86,6 +86,11 @@ void dispatcher::run_due_timers(worker& w) noexcept {
   run_due_timers(w, platform::steady_clock::instance().now());
 }
 
+void dispatcher::look_for_entanglement(worker& w, platform::time_point now) noexcept {
+  if (w.policy == nullptr && w.dispatch.partners.look(w.lock_user.waited.get(), now)) [[unlikely]]
+    w.life.attention.fetch_or(worker::entangled, std::memory_order_relaxed);
+}
+
 // The poll is one at which a tick ends, or the injection queue has its turn, or both.
 fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   dispatcher& self = w.sched.dispatch;
@@ -94,11 +99,12 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   if (pacing.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
     pacing.end_tick(polls, now);
+    look_for_entanglement(w, now);
     run_queues::restart_lifo_turns(w);
     self.run_due_timers(w, now);
-    if (w.policy == nullptr && w.dispatch.partners.tick_ended(w.lock_user.waited.get(), now)) [[unlikely]]
-      w.life.attention.fetch_or(worker::entangled, std::memory_order_relaxed);
   } else {
+    if (w.dispatch.partners.has_waited(w.lock_user.waited.get())) [[unlikely]]
+      look_for_entanglement(w, platform::steady_clock::instance().now());
     self.run_due_timers(w);
   }
   return pacing.injection_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;

@@ -5,7 +5,8 @@
 // together again. So a worker that spends a large share of its time waiting for locks of others leaves its fibers to
 // those (retreat.cpp).
 //
-// A window is as many whole ticks as take long enough that a single wait does not decide; and two in a row must agree.
+// The worker looks when a tick ends and when the injection queue has its turn. A window is the time between two looks,
+// or more of them, that is long enough that a single wait does not decide; and two in a row must agree.
 // Eight to thirty-two fibers that send and receive on one channel, on two workers, wait for 45 to 60 % of nearly every
 // window; a pipeline of two thousand channels waits for nothing, since nobody is using the lock that is asked for. Such
 // waits, which end with a revocation, do not count (biased_lock.cpp). Owner only.
@@ -21,9 +22,10 @@ namespace ramie::runtime_internal {
 
 class entanglement {
  public:
-  // A tick has ended. `waited`: for locks, by this worker so far. True: a window has ended in which that was too much, like
-  // those before it.
-  [[nodiscard]] bool tick_ended(platform::nanoseconds waited, platform::time_point now) noexcept {
+  // Whether it has waited since the last window.
+  [[nodiscard]] bool has_waited(platform::nanoseconds waited) const noexcept { return waited != waited_before_.get(); }
+  // `waited`: for locks, by this worker so far. True: a window has ended in which that was too much, like the one before.
+  [[nodiscard]] bool look(platform::nanoseconds waited, platform::time_point now) noexcept {
     const auto window = now - begun_.get();
     if (window < entanglement_window) return false;
     const auto lost = waited - waited_before_.get();

@@ -32,8 +32,8 @@ class entangled_worker : threadless_runtime {
     for (std::size_t i = 0; i < queued; ++i) push(fibers[i]);
     run_queues::push_woken(w(), fibers[queued]);
     const auto now = ramie::platform::steady_clock::instance().now();
-    (void)w().dispatch.partners.tick_ended(0ns, now - 4s);
-    (void)w().dispatch.partners.tick_ended(1s, now - 2s);
+    (void)w().dispatch.partners.look(0ns, now - 4s);
+    (void)w().dispatch.partners.look(1s, now - 2s);
     w().lock_user.waited.set(2s);
     w().dispatch.pacing.restart(w().count.polls.get() + 1 - budget_per_tick, now);
   }
@@ -76,14 +76,16 @@ TEST_CASE("the last worker does not withdraw", "[conformance][withdrawal]") {
   CHECK(2 + me.take_on_the_way() == entangled_worker::queued + 1);
 }
 
-// Every wait for a lock counts as a long one: workers withdraw all the time.
+// Every wait for a lock counts as a long one, so workers withdraw again and again, unless the machine is so busy that one
+// of them is always taken for stalled. Nobody waits for that.
 TEST_CASE("workers withdraw from what they share, and nothing is lost", "[conformance][withdrawal]") {
+  ramie::platform::choose_fences();
   if (!ramie::platform::asymmetric()) LEFT_OUT("no lock is granted to anybody here");
   const test::finally all_well([] { faults::plan_for(fault::granted_lock, 0, 0); });
   faults::plan_for(fault::granted_lock, 1, faults::for_good);
   constexpr int senders = 4;
   findings found;
-  ramie::runtime rt(test::with_workers(3));
+  ramie::runtime rt(test::with_workers(2));
   rt.run([&] {
     ramie::channel<long> c(8);
     std::vector<long> sent(senders);
@@ -100,8 +102,8 @@ TEST_CASE("workers withdraw from what they share, and nothing is lost", "[confor
       ramie::nursery in;
       for (auto& count : sent) {
         in.spawn([&, c] {
-          const auto enough = static_cast<std::uint64_t>(test::scaled(20, 1));
-          while (count % 64 != 0 || rt.stats().total.withdrawals < enough) {
+          const auto enough = static_cast<std::uint64_t>(test::scaled(20, 2));
+          while (count < test::scaled(1'000'000, 50'000) && (count % 64 != 0 || rt.stats().total.withdrawals < enough)) {
             c.send(++count);
             if (count % 16 == 0) ramie::yield();  // thieves find it
           }
