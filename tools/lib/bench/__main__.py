@@ -11,6 +11,8 @@ import machine
 import peers
 import report
 import run
+import toolchains
+from peers import write
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 RESULTS = os.path.join(TOP, "bench", "results")
@@ -38,10 +40,11 @@ def arguments(plan):
     parser.add_argument("--runs", type=positive, metavar="N", help="rounds (default: 5, with --quick 3)")
     parser.add_argument("--quick", action="store_true", help="smaller sizes: done in 4 minutes")
     parser.add_argument("--seed", type=int, help="of the order in which programs run")
-    parser.add_argument("--against", metavar="DIR", 
+    parser.add_argument("--against", metavar="DIR",
                         help="another checkout of ramie, in which tools/bench was run: a column for it, and nothing is written")
     parser.add_argument("--weather", type=int, default=0, metavar="N",
                         help="beside N busy foreign processes, as on a machine that is not ours alone; nothing is written")
+    toolchains.add_arguments(parser)
     parser.add_argument("--no-install", action="store_true", help="use what is here")
     parser.add_argument("--plan", action="store_true", help=argparse.SUPPRESS)
     a = parser.parse_args()
@@ -54,7 +57,13 @@ def arguments(plan):
         if name not in named:
             parser.error(f"no peer '{name}'; there are: {', '.join(named)}")
     a.peers = [p for p in named if p == "ramie" or p in a.peers]
+    a.tools = toolchains.Toolchains(a.go, a.tokio_registry)
+    for name in a.tools.named():
+        if name not in a.peers:
+            option = {"go": "--go", "tokio": "--tokio-registry"}[name]
+            parser.error(f"{option}: --peers leaves {name} out; add it there, or leave {option} out")
     if a.against is not None:
+        a.against = toolchains.named_path(a.against)
         if not os.access(peers.ramie_of(a.against), os.X_OK):
             parser.error(f"no {peers.ramie_of(a.against)}: run tools/bench in that checkout first, e.g. with --peers ramie --quick yield-2")
         a.peers.append("before")
@@ -77,19 +86,14 @@ def chosen(plan, a):
     return found
 
 
-def write(path, text):
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
-
-
 def main():
     with open(os.path.join(TOP, "bench", "compare", "workloads.json"), encoding="utf-8") as f:
         plan = json.load(f)
     a = arguments(plan)
     if a.plan:
-        print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\"")
+        print(f"install={0 if a.no_install else 1} peers=\"{' '.join(a.peers)}\" named=\"{' '.join(a.tools.named())}\"")
         return 0
-    programs = peers.build(TOP, a.peers, a.against)
+    programs = peers.build(TOP, a.peers, a.against, a.tools)
     run.make_files(os.path.join(TOP, "build-bench", "files"))
     cells = run.cells(plan, chosen(plan, a), programs, a.quick, a.runs)
     print(f"    {len(cells)} programs and workloads, {a.runs} rounds, seed {a.seed}")
@@ -99,7 +103,7 @@ def main():
         others = neighbours.share()
     found = report.collect(plan, chosen(plan, a), cells, a)
     found["machine"] = {**machine.describe(TOP), "others_percent": others, "weather": a.weather}
-    found["versions"] = {p: peers.version(TOP, p, a.against) for p in programs if p in peers.ALL}
+    found["versions"] = {p: peers.version(TOP, p, a.against, a.tools) for p in programs if p in peers.ALL}
     print()
     print(report.terminal(found))
     if a.against or a.weather:

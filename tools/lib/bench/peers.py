@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSL-1.0
 """The programs: where they are, how those that meson does not know are built, which versions they are."""
-import glob
 import os
-import re
 import shutil
 import subprocess
+import sys
 
 from machine import first_match, output
+from toolchains import cargo_tool
 
 # name: what people call it
 ALL = {
@@ -25,47 +25,45 @@ ALL = {
 }
 # Nothing that somebody could use instead of ramie: what it costs without any, or what it cost before a change.
 FLOORS = ("threads", "epoll", "uring", "before")
-CRATES = "/usr/share/cargo/registry"  # where Debian's librust-…-dev packages put their sources
 
 
 def skip(peer, why):
     print(f"    without {ALL[peer]}: {why}")
 
 
-def go_tool():
-    found = [g for g in [shutil.which("go"), *glob.glob("/usr/lib/go-*/bin/go")] if g]
-    number = lambda g: [int(n) for n in re.findall(r"\d+", output(g, "version").split(" linux")[0])[:3]]
-    return max(found, key=number, default=None)
-
-
-def cargo_tool():
-    ours = os.path.expanduser("~/.cargo/bin/cargo")
-    return shutil.which("cargo") or (ours if os.access(ours, os.X_OK) else None)
-
-
-def compile_with(peer, program, command, **how):
+def compile_with(peer, program, command, tools, **how):
     if not os.path.exists(program):
         print(f"    for {ALL[peer]}, too", flush=True)  # half a minute the first time
     done = subprocess.run(command, capture_output=True, text=True, **how)
     if done.returncode != 0:
-        skip(peer, "it did not compile:\n" + "\n".join(done.stderr.splitlines()[-15:]))
+        why = "it did not compile:\n" + "\n".join(done.stderr.splitlines()[-15:])
+        if peer in tools.named():
+            sys.exit(f"tools/bench: {ALL[peer]} with the toolchain that you named: {why}")
+        skip(peer, why)
     return done.returncode == 0
 
 
-def build_go(top, folder):
-    tool = go_tool()
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def build_go(top, folder, tools):
+    tool = tools.go_tool()
     if tool is None:
         return skip("go", "no go here")
-    program = os.path.join(folder, "compare-go")
+    program, module = os.path.join(folder, "compare-go"), os.path.join(folder, "compare-go.mod")
+    write(module, tools.go_mod())
     env = dict(os.environ, GOPROXY="off", GOFLAGS="", GOTOOLCHAIN="local", CGO_ENABLED="1", CGO_CFLAGS="-O2",
                GOCACHE=os.path.join(folder, "go-cache"))
+    command = [tool, "build", "-modfile", module, "-o", program, "."]
     source = os.path.join(top, "bench", "compare", "go")
-    return program if compile_with("go", program, [tool, "build", "-o", program, "."], cwd=source, env=env) else None
+    return program if compile_with("go", program, command, tools, cwd=source, env=env) else None
 
 
-def build_tokio(top, folder):
+def build_tokio(top, folder, tools):
     tool = cargo_tool()
-    if tool is None or not glob.glob(CRATES + "/tokio-1*"):
+    if tool is None or tools.crates_folder() is None:
         return skip("tokio", "no cargo here" if tool is None else "no librust-tokio-dev here")
     room = os.path.join(folder, "tokio")  # a package of links, so that cargo writes nothing into the tree
     os.makedirs(os.path.join(room, ".cargo"), exist_ok=True)
@@ -74,12 +72,18 @@ def build_tokio(top, folder):
         if os.path.lexists(link):
             os.remove(link)
         os.symlink(os.path.join(top, "bench", "compare", "tokio", name), link)
-    with open(os.path.join(room, ".cargo", "config.toml"), "w", encoding="utf-8") as f:
-        f.write(f'[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "{CRATES}"\n')
+    if os.path.exists(lock_of_tokio(folder)):
+        os.remove(lock_of_tokio(folder))  # it names the versions of the crates that were there the last time
+    write(os.path.join(room, ".cargo", "config.toml"), tools.cargo_config())
     env = dict(os.environ, CARGO_TARGET_DIR=os.path.join(room, "target"), RUSTFLAGS="")
     program = os.path.join(env["CARGO_TARGET_DIR"], "release", "compare-tokio")
     command = [tool, "build", "--release", "--offline", "--quiet"]
-    return program if compile_with("tokio", program, command, cwd=room, env=env) else None
+    return program if compile_with("tokio", program, command, tools, cwd=room, env=env) else None
+
+
+def lock_of_tokio(folder):
+    """Cargo's record of the versions that it has chosen."""
+    return os.path.join(folder, "tokio", "Cargo.lock")
 
 
 def nginx_tool(folder):
@@ -99,15 +103,16 @@ def ramie_of(checkout):
     return os.path.join(checkout, "build-bench", "bench", "compare-ramie")
 
 
-def build(top, wanted, against):
-    """Builds what can be built. Returns {name: program}, the floors among them. `against`: a checkout, for `before`."""
+def build(top, wanted, against, tools):
+    """Builds what can be built. Returns {name: program}, the floors among them. `against`: a checkout, for `before`; `tools`: the
+    toolchains of Go and Tokio."""
     folder = os.path.join(top, "build-bench")
     programs = {}
     for name in ["floors", *wanted]:
         if name == "go":
-            program = build_go(top, folder)
+            program = build_go(top, folder, tools)
         elif name == "tokio":
-            program = build_tokio(top, folder)
+            program = build_tokio(top, folder, tools)
         elif name == "nginx":
             os.environ["COMPARE_NGINX"] = nginx_tool(folder) or ""
             program = build_script(top, name, nginx_tool(folder))
@@ -136,17 +141,16 @@ def server(program, workload, workers):
     return [program, workload, str(workers)]
 
 
-def version(top, peer, against):
+def version(top, peer, against, tools):
     if peer == "ramie":
         return first_match(os.path.join(top, "meson.build"), r"version: '([^']*)'")
     if peer in ("boost", "asio"):
         return first_match("/usr/include/boost/version.hpp", r'BOOST_LIB_VERSION "(.*)"').replace("_", ".")
     if peer == "go":
-        return output(go_tool(), "version").split(" ")[2].removeprefix("go")
+        return output(tools.go_tool(), "version").removeprefix("go version ").split(" linux")[0].removeprefix("go")
     if peer == "tokio":
-        lock = os.path.join(top, "build-bench", "tokio", "Cargo.lock")
         rust = output(cargo_tool(), "--version").split(" ")
-        return first_match(lock, r'name = "tokio"\nversion = "(.*)"') + f" (cargo {rust[1]})"
+        return first_match(lock_of_tokio(os.path.join(top, "build-bench")), r'name = "tokio"\nversion = "(.*)"') + f" (cargo {rust[1]})"
     if peer == "tbb":
         header = "/usr/include/oneapi/tbb/version.h"
         return ".".join(first_match(header, rf"define TBB_VERSION_{part} (\d+)") for part in ("MAJOR", "MINOR"))
