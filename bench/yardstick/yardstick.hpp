@@ -65,9 +65,9 @@ inline constexpr int queens = 14;
 inline constexpr int queens_solutions = 365'596;
 using board = std::array<char, queens>;
 
-inline bool may_stand(const board& b, int column, int row) {
+inline bool may_stand(const board& b, int column, char row) {
   for (int x = 0; x < column; ++x) {
-    const int other = b[static_cast<std::size_t>(x)];
+    const char other = b[static_cast<std::size_t>(x)];
     if (row == other || row == other - (column - x) || row == other + (column - x)) return false;
   }
   return true;

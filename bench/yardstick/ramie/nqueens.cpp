@@ -13,9 +13,10 @@ int place(int column, const board& b) {
   int found[queens];
   char rows[queens];
   std::size_t children = 0;
-  for (int row = 0; row < queens; ++row) {
-    if (yardstick::may_stand(b, column, row)) rows[children++] = static_cast<char>(row);
+  for (char row = 0; row < queens; ++row) {
+    if (yardstick::may_stand(b, column, row)) rows[children++] = row;
   }
+  if (children == 0) return 0;
   ramie::parallel_for(children, [&, column](std::size_t i) {
     board next = b;
     next[static_cast<std::size_t>(column)] = rows[i];

@@ -15,9 +15,9 @@ int place(int column, board b) {
   int found[queens];
   int children = 0;
   tbb::task_group group;
-  for (int row = 0; row < queens; ++row) {
+  for (char row = 0; row < queens; ++row) {
     if (!yardstick::may_stand(b, column, row)) continue;
-    b[static_cast<std::size_t>(column)] = static_cast<char>(row);
+    b[static_cast<std::size_t>(column)] = row;
     group.run([&out = found[children++], column, b] { out = place(column + 1, b); });
   }
   group.wait();
