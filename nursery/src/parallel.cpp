@@ -141,14 +141,26 @@ void call_as_children(std::size_t count, const loop_body& body) {
 
 }  // namespace
 
-bool next_index(loop_part& part, std::size_t& index) {
-  if (part.whole.stopped.load(std::memory_order_relaxed)) [[unlikely]]
-    return false;
-  if (--part.until_look == 0) [[unlikely]] {
-    part.until_look = calls_per_look;
-    look_around(calls_per_look);
-  }
-  return part.indices.take(index);
+namespace {
+
+std::size_t take_index(loop_part& part) noexcept {
+  std::size_t index;
+  return part.indices.take(index) ? index : no_index;
+}
+// Out of line, so that the fast path needs no frame.
+[[gnu::noinline]] std::size_t next_index_slow(loop_part& part) {
+  if (part.whole.stopped.load(std::memory_order_relaxed)) return no_index;
+  part.until_look = calls_per_look;
+  look_around(calls_per_look);
+  return take_index(part);
+}
+
+}  // namespace
+
+std::size_t next_index(loop_part& part) {
+  if (part.whole.stopped.load(std::memory_order_relaxed) || --part.until_look == 0) [[unlikely]]
+    return next_index_slow(part);
+  return take_index(part);
 }
 
 void run_loop(std::size_t count, const loop_body& body) {

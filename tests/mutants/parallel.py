@@ -25,6 +25,6 @@ MUTANTS = [
     ("a share whose calls have left a value is not offered", FORK, [("  worker* const w = caller_in_fiber(\"\");\n", "  worker* const w = caller_in_fiber(\"\");\n  if (!forks_are_plain(*w, *w->current.get())) return fork_push::alone;\n")], {"cases": ["a share whose calls have left a value to inherit is offered like any other"]}),
     ("failures of children are dropped when their caller unwinds", PARALLEL, [("  if (first_ != nullptr) report_fork_failure(first_);\n", "")], {"cases": ["a failure is reported when the caller unwinds for another reason"]}),
     ("a call that ends its thread waits for what others have taken", FORK, [("    thread_ended_in_fiber();  // at once", "    // at once")], {"cases": ["pthread_exit in a fiber ends the program and says what to do"]}),
-    ("a single call is no poll", FORK, [("  look_around(1);\n", "")], {"cases": ["whoever divides nothing over and over lets others have their turn"]}),
+    ("a single call is no poll", FORK, [("    (void)let_others_pass(w, *w.current.get());\n", "    (void)w;\n")], {"cases": ["whoever divides nothing over and over lets others have their turn"]}),
     ("forks of who has values to inherit", FORK, [("(extras == nullptr || !has_inheritable(*extras))", "(extras == nullptr || true)")], {"cases": ["calls inherit fiber-local values, whoever makes them"]}),
 ]

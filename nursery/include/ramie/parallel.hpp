@@ -120,8 +120,9 @@ void invoke_otherwise(source_location site, F&... f) {
 
 // A loop that is divided among workers: what is called, and for which indices (parallel.cpp).
 class loop_part;
-// The calling fiber's next index; false: there is none left. Throws `cancelled`.
-[[nodiscard]] bool next_index(loop_part& part, std::size_t& index);
+// The calling fiber's next index, or no_index: there is none left. Throws `cancelled`.
+inline constexpr std::size_t no_index = ~std::size_t{0};
+[[nodiscard]] std::size_t next_index(loop_part& part);
 struct loop_body {
   void* f;
   void (*call_all)(void* f, loop_part& part);       // for every index that the part gives
@@ -148,7 +149,8 @@ struct parallel_for {
         count, {&what,
                 [](void* body, nursery_internal::loop_part& part) {
                   auto& call = **static_cast<place>(body);
-                  for (std::size_t i = 0; nursery_internal::next_index(part, i);) (void)std::invoke(call, i);
+                  for (std::size_t i; (i = nursery_internal::next_index(part)) != nursery_internal::no_index;)
+                    (void)std::invoke(call, i);
                 },
                 [](void* body, std::size_t i) { (void)std::invoke(**static_cast<place>(body), i); }, site});
   }

@@ -133,11 +133,6 @@ RAMIE_FLATTEN worker* caller_in_fiber(const char* function) {
 
 }  // namespace
 
-void begin_calls(const char* function) {
-  (void)caller_in_fiber(function);
-  look_around(1);
-}
-
 namespace {
 
 RAMIE_FLATTEN fork_push push_plain(worker& w, const fiber& self, fork_record& part, source_location site) noexcept {
@@ -230,6 +225,14 @@ bool take_fork(fork_record& part) {
   if (take_back(part)) [[likely]]
     return true;
   return settle_fork(part);
+}
+
+void begin_calls(const char* function) {
+  worker& w = *caller_in_fiber(function);
+  w.count.enqueued.add(1);
+  w.count.polls.add(1);
+  if (w.is_stalled_or_stopped() || dispatcher::is_due(w, w.count.polls.get() + 1)) [[unlikely]]
+    (void)let_others_pass(w, *w.current.get());
 }
 
 bool drop_fork(fork_record& part) noexcept {
