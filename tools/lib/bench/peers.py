@@ -104,8 +104,8 @@ def ramie_of(checkout):
 
 
 def build(top, wanted, against, tools):
-    """Builds what can be built. Returns {name: program}, the floors among them. `against`: a checkout, for `before`; `tools`: the
-    toolchains of Go and Tokio."""
+    """Builds what can be built. Returns {name: program}, the floors among them. `against`: a checkout, for `before`;
+    `tools`: the toolchains of Go and Tokio."""
     folder = os.path.join(top, "build-bench")
     programs = {}
     for name in ["floors", *wanted]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Shows that the toolchains which the user of tools/bench names are found, and that a wrong path is told with what to do.
+"""Shows that the toolchains which the user of tools/bench names are found, and that a wrong path is told with what to
+do.
 
-    self_test.py    one line for each case: "ok self-test: …" or "FAILED self-test: …"; the exit code says whether all hold
+    self_test.py    a line for each case: "ok self-test: …" or "FAILED self-test: …"; the exit code says whether all hold
 
 No Go, no cargo and no build are needed: a script answers like Go, and a folder is laid out like a registry of crates.
 """
@@ -81,7 +82,8 @@ def found_crates(at):
     yield "an unpacked package is taken", toolchains.crates_at(at + "/package") == unpacked
     yield "a folder that is not there is told", told(toolchains.crates_at, at + "/nowhere", "there is no folder", what)
     yield "a folder without Tokio is told", told(toolchains.crates_at, others, "no crate tokio", what)
-    yield "crates that cargo can't use are told", told(toolchains.crates_at, cache, ".cargo-checksum.json", "cargo vendor")
+    unusable = told(toolchains.crates_at, cache, ".cargo-checksum.json", "cargo vendor")
+    yield "crates that cargo can't use are told", unusable
     odd = toolchains.Toolchains(crates=make_crates(at + '/a "b" \\c')).cargo_config()
     yield "cargo is told the folder whatever its name", odd.endswith(f'directory = "{at}/a \\"b\\" \\\\c"\n')
 
@@ -99,7 +101,8 @@ def command_line(at):
     yield "a relative path is the caller's; the plan names what needs no package", 'named="go tokio"' in plan.stdout
     yield "without the options, nothing is named", 'named=""' in driver().stdout
     left_out = driver("--go", "go", "--peers", "tbb")
-    yield "a toolchain for a peer that is left out is told", left_out.returncode == 2 and "--peers leaves go out" in left_out.stderr
+    refused = left_out.returncode == 2 and "--peers leaves go out" in left_out.stderr
+    yield "a toolchain for a peer that is left out is told", refused
     bench = started(os.path.join(TOP, "tools", "bench"), "--go", "nowhere")
     stopped = bench.returncode == 2 and bench.stdout == "" and f"there is no {at}/nowhere; --go takes" in bench.stderr
     yield "tools/bench ends with the message before it does anything", stopped

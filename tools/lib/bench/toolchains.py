@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """What Go's and Tokio's programs are built with: Debian's packages, or newer ones that the user names.
 
-A path that the user gives is judged before anything is installed, built or measured: what is wrong with it, and what would
-be right, is the message of a ValueError.
+A path that the user gives is judged before anything is installed, built or measured: what is wrong with it, and what
+would be right, is the message of a ValueError.
 """
 import argparse
 import glob
@@ -29,12 +29,13 @@ def number_of(go):
 
 def go_at(path):
     """The go binary that `path` is, or that is in the GOROOT or in the unpacked Debian package that `path` is."""
-    what = ("--go takes a go binary, a GOROOT (a folder with bin/go), or a folder into which Debian's golang-1.N-go and "
-            "golang-1.N-src were unpacked (dpkg -x PACKAGE.deb FOLDER)")
+    what = ("--go takes a go binary, a GOROOT (a folder with bin/go), or a folder into which Debian's golang-1.N-go "
+            "and golang-1.N-src were unpacked (dpkg -x PACKAGE.deb FOLDER)")
     if not os.path.exists(path):
         raise ValueError(f"there is no {path}; {what}")
-    unpacked = [g for g in glob.glob(os.path.join(glob.escape(path), "usr/lib/go-*/bin/go")) if os.access(g, os.X_OK)]
-    places = [os.path.join(path, "bin", "go"), max(unpacked, key=number_of, default="")] if os.path.isdir(path) else [path]
+    found = glob.glob(os.path.join(glob.escape(path), "usr/lib/go-*/bin/go"))
+    unpacked = max((g for g in found if os.access(g, os.X_OK)), key=number_of, default="")
+    places = [os.path.join(path, "bin", "go"), unpacked] if os.path.isdir(path) else [path]
     tool = next((p for p in places if os.access(p, os.X_OK)), None)
     if tool is None:
         raise ValueError(f"no go in {path}; {what}" if os.path.isdir(path) else f"{path} can't be executed; {what}")
@@ -42,16 +43,16 @@ def go_at(path):
         raise ValueError(f"'{tool} version' does not answer as Go does; {what}")
     root = output(tool, "env", "GOROOT")
     if not os.path.isdir(os.path.join(root, "src", "runtime")):
-        raise ValueError(f"{tool} has no standard library in {root}/src: unpack golang-1.N-src of the same release into "
-                         "the same folder, or unset GOROOT")
+        raise ValueError(f"{tool} has no standard library in {root}/src: unpack golang-1.N-src of the same release "
+                         "into the same folder, or unset GOROOT")
     return tool
 
 
 def crates_at(path):
     """The folder of crates that `path` is, or that is in the unpacked Debian packages that `path` is."""
-    what = ("--tokio-registry takes a folder with a folder for each crate, as `cargo vendor` makes it, or one into which "
-            "Debian's librust-tokio-dev, librust-async-channel-dev and what they depend on were unpacked (dpkg -x PACKAGE.deb "
-            "FOLDER)")
+    what = ("--tokio-registry takes a folder with a folder for each crate, as `cargo vendor` makes it, or one into "
+            "which Debian's librust-tokio-dev, librust-async-channel-dev and what they depend on were unpacked "
+            "(dpkg -x PACKAGE.deb FOLDER)")
     if not os.path.isdir(path):
         raise ValueError(f"there is no folder {path}; {what}")
     unpacked = os.path.join(path, CRATES.lstrip("/"))
@@ -60,8 +61,8 @@ def crates_at(path):
         if not has_crate(folder, crate):
             raise ValueError(f"no crate {crate} in {folder}; {what}")
         if not has_crate(folder, crate, ".cargo-checksum.json"):
-            raise ValueError(f"the crate {crate} in {folder} has no .cargo-checksum.json, so cargo can't build from it (its own "
-                             f"cache in ~/.cargo/registry is such a folder); {what}")
+            raise ValueError(f"the crate {crate} in {folder} has no .cargo-checksum.json, so cargo can't build from it "
+                             f"(its own cache in ~/.cargo/registry is such a folder); {what}")
     return folder
 
 
@@ -78,7 +79,7 @@ class Toolchains:
         self.go, self.crates = go, crates
 
     def named(self):
-        """The peers whose toolchain the user has named: nothing is installed for them, and they may not be left out."""
+        """The peers whose toolchain the user has named: no package is needed for them; they may not be left out."""
         return [peer for peer, own in (("go", self.go), ("tokio", self.crates)) if own is not None]
 
     def go_tool(self):
@@ -116,7 +117,8 @@ def add_arguments(parser):
                 raise argparse.ArgumentTypeError(str(e)) from None
         return judge
     parser.add_argument("--go", type=checked(go_at), metavar="PATH",
-                        help="another Go than Debian's: a go binary, a GOROOT, or a folder with unpacked packages of Debian")
+                        help="another Go than Debian's: a go binary, a GOROOT, or a folder with unpacked packages of "
+                        "Debian")
     parser.add_argument("--tokio-registry", type=checked(crates_at), metavar="DIR",
-                        help="another Tokio than Debian's: a folder of crates (cargo vendor), or one with unpacked packages of "
-                        "Debian; the first cargo of PATH builds it")
+                        help="another Tokio than Debian's: a folder of crates (cargo vendor), or one with unpacked "
+                        "packages of Debian; the first cargo of PATH builds it")
