@@ -16,4 +16,8 @@ unsigned usable_cpus() noexcept {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
+int current_cpu() noexcept {
+  return ::sched_getcpu();
+}
+
 }  // namespace ramie::platform

@@ -113,6 +113,10 @@ scheduler* pool_of_caller() {
   return at.local->runs_in;
 }
 
+void submit(scheduler& home, blocking_job& job) {
+  if (home.blocking.submit(job)) dispatcher::expect_end_of_call(*this_worker());
+}
+
 // Waits for a submitted job. If the fiber is cancelled: takes the job out of the queue, or, if it runs already, calls
 // `when_cancelled`; then throws `cancelled`.
 template <class WhenCancelled>
@@ -132,7 +136,7 @@ void run_blocking(void (*call)(void*), void* data) {
   scheduler* const home = pool_of_caller();
   if (home == nullptr) return call(data);
   borrowed_job job(call, data);
-  home->blocking.submit(job);
+  submit(*home, job);
   wait_for(job, home->blocking, [&job] {
     job.ended.wait(waits_for_end, cancellable::no);
     report_dropped(job.failure);
@@ -144,7 +148,7 @@ void run_detachable(std::unique_ptr<detachable_call>& work) {
   scheduler* const home = pool_of_caller();
   if (home == nullptr) return work->call();
   auto job = std::make_unique<detachable_job>(std::move(work));
-  home->blocking.submit(*job);
+  submit(*home, *job);
   wait_for(*job, home->blocking, [&job] {
     if (job->parting.exchange(detachable_job::left_first, std::memory_order_acq_rel) == detachable_job::together) {
       (void)job.release();  // the thread owns it

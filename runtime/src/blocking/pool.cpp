@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ramie/clock.hpp>
+#include <ramie/platform/cpu.hpp>
 
 #include "../sched/helper_thread.hpp"
 
@@ -33,12 +34,14 @@ blocking_job* job_queue::take() noexcept {
   return job;
 }
 
-void blocking_pool::submit(blocking_job& job) {
+bool blocking_pool::submit(blocking_job& job) {
+  job.caller_on_ = platform::current_cpu();
   {
     std::unique_lock hold(mutex_);
-    if (place(hold, job) == placement::done) return;
+    const placement found = place(hold, job);
+    if (found != placement::needs_thread) return found == placement::elsewhere;
   }
-  start_one_for(job);
+  return start_one_for(job);
 }
 
 // Hands the job to an idle thread, or queues it at the limit. Releases the lock before it wakes the thread, which
@@ -49,9 +52,10 @@ blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>&
     --idle_count_;
     ++jobs_;
     chosen->given = &job;
+    const bool elsewhere = chosen->on != job.caller_on_;  // before the token: with that the job is the thread's
     hold.unlock();
     chosen->parker.unpark();  // still exists: it waits for this token before it does anything else (B6)
-    return placement::done;
+    return elsewhere ? placement::elsewhere : placement::done;
   }
   if (threads_ - (starting_ ? 1 : 0) < limit_) return placement::needs_thread;
   queue_.add(job);
@@ -59,12 +63,13 @@ blocking_pool::placement blocking_pool::place(std::unique_lock<platform::mutex>&
 }
 
 // The job is queued for the new thread, or for a thread that ends its job before the new one has started.
-void blocking_pool::start_one_for(blocking_job& job) {
+bool blocking_pool::start_one_for(blocking_job& job) {
   std::lock_guard one_at_a_time(start_mutex_);
   unsigned with_it = 0;
   {
     std::unique_lock hold(mutex_);
-    if (place(hold, job) == placement::done) return;
+    const placement found = place(hold, job);
+    if (found != placement::needs_thread) return found == placement::elsewhere;
     with_it = ++threads_;
     starting_ = true;
     queue_.add(job);
@@ -77,11 +82,12 @@ void blocking_pool::start_one_for(blocking_job& job) {
     std::lock_guard hold(mutex_);
     starting_ = false;
     if (--threads_ == 0 && queue_.remove(job)) throw;
-    return;
+    return false;
   }
   std::lock_guard hold(mutex_);
   starting_ = false;
   peak_ = std::max(peak_, with_it);
+  return false;
 }
 
 bool blocking_pool::take_back(blocking_job& job) noexcept {
@@ -91,8 +97,13 @@ bool blocking_pool::take_back(blocking_job& job) noexcept {
 
 void blocking_pool::serve(member& me) noexcept {
   helper_of = this;
+  awake_.fetch_add(1, std::memory_order_relaxed);
   blocking_job* done = nullptr;
-  while (blocking_job* const job = next_job(me, done)) done = job->run(*job) ? job : nullptr;
+  while (blocking_job* const job = next_job(me, done)) {
+    me.caller_on = job->caller_on_;
+    done = job->run(*job) ? job : nullptr;
+  }
+  awake_.fetch_sub(1, std::memory_order_relaxed);
   if (me.left_before == nullptr) return;
   me.left_before->handle.join();
   delete me.left_before;
@@ -117,6 +128,7 @@ bool blocking_pool::take_or_list(member& me, blocking_job*& next) noexcept {
     resign(me);
     return false;
   }
+  me.on = platform::current_cpu();
   me.next_idle = idle_;
   idle_ = &me;
   ++idle_count_;
@@ -124,7 +136,8 @@ bool blocking_pool::take_or_list(member& me, blocking_job*& next) noexcept {
 }
 
 blocking_job* blocking_pool::wait_idle(member& me) noexcept {
-  if (!me.parker.park_until(time_after(idle_time_))) {
+  spin(me);
+  if (!sleep(me)) {
     if (time_is_up(me)) return nullptr;
     me.parker.park();
   }
@@ -132,6 +145,32 @@ blocking_job* blocking_pool::wait_idle(member& me) noexcept {
   std::lock_guard hold(mutex_);
   resign(me);
   return nullptr;
+}
+
+// Until the next call, if it is likely to come soon. Not on the processor of the last caller: it could not come.
+void blocking_pool::spin(member& me) noexcept {
+  const auto is_free = [this] { return spare_.suffice_for(awake_.load(std::memory_order_relaxed)); };
+  if (me.on == me.caller_on || !is_free() || !me.calls.is_worthwhile()) return;
+  const auto end = platform::steady_clock::instance().now() + longest_spin;
+  do {
+    for (int look = 0; look < looks_per_clock_read; ++look) {
+      if (me.parker.has_token()) return me.calls.paid();
+      platform::cpu_pause();
+    }
+  } while (is_free() && platform::steady_clock::instance().now() < end);
+  me.calls.did_not_pay();
+}
+
+// True: until it has a token, which it consumes. False: until its idle time is over.
+bool blocking_pool::sleep(member& me) noexcept {
+  if (me.parker.has_token()) {
+    me.parker.park();
+    return true;
+  }
+  awake_.fetch_sub(1, std::memory_order_relaxed);
+  const bool has_token = me.parker.park_until(time_after(idle_time_));
+  awake_.fetch_add(1, std::memory_order_relaxed);
+  return has_token;
 }
 
 // True: it has resigned. False: a caller has unlisted it meanwhile.

@@ -15,6 +15,8 @@
 //   B5  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
 //       next job, before it opens the gate: so a fiber that goes on to its next call finds this thread idle. A job that
 //       the thread is given meanwhile waits only until the gate is open.
+//       A thread that is idle spins before it sleeps, if the next call is likely to come soon (spinning.hpp): then the
+//       token is all it takes to wake it.
 //   B7  A thread that leaves is no longer counted, and joins the one that left before it. stop() joins the last.
 //
 // Threads are started one at a time, under start_mutex_, and without mutex_: so the counted threads really exist when a
@@ -26,6 +28,7 @@
 // were not consumed to tell a wake-up from a spurious one.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -36,6 +39,8 @@
 #include <ramie/platform/thread_parker.hpp>
 #include <ramie/runtime/gate.hpp>
 #include <ramie/stats.hpp>
+
+#include "../sched/spinning.hpp"
 
 namespace ramie::runtime_internal {
 
@@ -49,6 +54,8 @@ struct blocking_job {
 
  private:
   friend class job_queue;
+  friend class blocking_pool;
+  int caller_on_ = -1;  // the processor of the thread that submitted it
   blocking_job *previous_ = nullptr, *next_ = nullptr;  // while queued
   bool queued_ = false;
 };
@@ -69,15 +76,16 @@ class job_queue {
 class blocking_pool {
  public:
   // `limit` is at least 1. Starts no thread.
-  blocking_pool(unsigned limit, std::chrono::nanoseconds idle_time) noexcept : limit_(limit), idle_time_(idle_time) {}
+  blocking_pool(unsigned limit, std::chrono::nanoseconds idle_time, const spare_processors& spare) noexcept
+      : limit_(limit), idle_time_(idle_time), spare_(spare) {}
   ~blocking_pool() { stop(); }
   blocking_pool(const blocking_pool&) = delete;
   blocking_pool& operator=(const blocking_pool&) = delete;
 
   // Any thread, before stop(). An idle thread runs the job, or a new one, or, at the limit or if none can be started,
   // the first thread that ends its job. Throws std::system_error or std::bad_alloc if there is no thread and none can
-  // be started; then the job was not submitted.
-  void submit(blocking_job& job);
+  // be started; then the job was not submitted. True: an idle thread has it, which was last seen on another processor.
+  bool submit(blocking_job& job);
   // Any thread. True: the job was still queued; it is removed, and never runs.
   [[nodiscard]] bool take_back(blocking_job& job) noexcept;
   // After the last submit: waits for the jobs that still run and joins every thread. Idempotent.
@@ -96,6 +104,10 @@ class blocking_pool {
     awaited& operator=(const awaited&) = delete;
     blocking_pool& pool;
   };
+  // Whether the caller, a worker that is awake, may keep its processor while it waits for the end of a call.
+  [[nodiscard]] bool leaves_processor() const noexcept {
+    return spare_.suffice_for(std::max(1u, awake_.load(std::memory_order_relaxed)));
+  }
   // Exact while all workers are parked: the caller that found that out is ordered after what they did before.
   [[nodiscard]] bool anybody_waits() const noexcept { return awaited_.load(std::memory_order_relaxed) != 0; }
 
@@ -105,24 +117,30 @@ class blocking_pool {
     blocking_pool& pool;
     platform::thread_parker parker;
     blocking_job* given = nullptr;  // with the token
+    int on = -1;                    // its processor, when it became idle
+    int caller_on = -1;             // and that of the thread that submitted its last job
+    spin_forecast calls;
     member* next_idle = nullptr;
     member* left_before = nullptr;  // to be joined
     platform::thread handle;
     void serve() noexcept { pool.serve(*this); }
   };
-  enum class placement : std::uint8_t { done, needs_thread };
+  enum class placement : std::uint8_t { elsewhere, done, needs_thread };  // elsewhere: done, as submit() says
 
   [[nodiscard]] placement place(std::unique_lock<platform::mutex>& hold, blocking_job& job) noexcept;
-  void start_one_for(blocking_job& job);
+  bool start_one_for(blocking_job& job);
   void serve(member& me) noexcept;
   [[nodiscard]] blocking_job* next_job(member& me, blocking_job* done) noexcept;  // null: it has resigned
   [[nodiscard]] bool take_or_list(member& me, blocking_job*& next) noexcept;
   [[nodiscard]] blocking_job* wait_idle(member& me) noexcept;
+  void spin(member& me) noexcept;
+  [[nodiscard]] bool sleep(member& me) noexcept;
   [[nodiscard]] bool time_is_up(member& me) noexcept;
   void resign(member& me) noexcept;
 
   const unsigned limit_;
   const std::chrono::nanoseconds idle_time_;
+  const spare_processors spare_;
   mutable platform::mutex mutex_;
   job_queue queue_;
   member* idle_ = nullptr;  // the thread that became idle last comes first
@@ -134,6 +152,7 @@ class blocking_pool {
   platform::condition_variable all_left_;
   platform::mutex start_mutex_;  // before mutex_
   platform::atomic<std::uint32_t> awaited_{0};
+  platform::atomic<std::uint32_t> awake_{0};  // threads that do not sleep: a hint
 };
 
 }  // namespace ramie::runtime_internal

@@ -42,6 +42,7 @@ fiber* dispatcher::next(worker& w) noexcept {
       w.pool.drain(w);
       return nullptr;
     }
+    if (w.dispatch.call_begun.get() && spins_for_call(w)) continue;
     if (w.policy == nullptr && w.dispatch.stealing.not_needed(w.pool.polls_of_others(w))) {
       nap(w);
     } else {

@@ -45,6 +45,31 @@ fiber* dispatcher::search_once(worker& w) noexcept {
   return f;
 }
 
+// A fiber of this worker waits for a call that has just begun: it may be short. The worker still counts as searching,
+// so whoever makes a fiber runnable wakes nobody; it sleeps by way of idle_set I3, like any searcher. True: it must check
+// its queues again.
+bool dispatcher::spins_for_call(worker& w) noexcept {
+  w.dispatch.call_begun.set(false);
+  spin_forecast& forecast = w.dispatch.calls;
+  if (!w.dispatch.searching.get() || !sched_.blocking.leaves_processor() || !forecast.is_worthwhile()) return false;
+  const auto due = sched_.deadlines.earliest();
+  const auto end = platform::steady_clock::instance().now() + longest_spin;
+  platform::time_point now;
+  do {
+    for (int look = 0; look < looks_per_clock_read; ++look) {
+      if (!sched_.queues.injection_empty()) {
+        forecast.paid();
+        return true;
+      }
+      platform::cpu_pause();
+    }
+    now = platform::steady_clock::instance().now();
+    if (is_needed(w) || due <= now || sched_.io.poll(w)) return true;
+  } while (now < end && sched_.blocking.leaves_processor());
+  forecast.did_not_pay();
+  return false;
+}
+
 // The worker is about to run user code.
 void dispatcher::found_work(worker& w) noexcept {
   w.dispatch.stealing.found_something();

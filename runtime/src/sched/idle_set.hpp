@@ -60,6 +60,7 @@ class idle_set {
     [[nodiscard]] bool monitor_asleep() const noexcept { return (counts_ & monitor_bit) != 0; }
     [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
     [[nodiscard]] std::uint32_t parked() const noexcept { return (counts_ >> 16) & 0xffff; }
+    [[nodiscard]] std::uint32_t awake() const noexcept { return ((counts_ >> 32) & 0xffff) - parked(); }
     [[nodiscard]] bool all_parked() const noexcept { return parked() == ((counts_ >> 32) & 0xffff); }
     [[nodiscard]] bool all_but_one_parked() const noexcept { return parked() + 1 == ((counts_ >> 32) & 0xffff); }
     [[nodiscard]] bool nobody_ran_since(snapshot earlier) const noexcept {

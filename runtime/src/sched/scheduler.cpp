@@ -51,7 +51,7 @@ scheduler::scheduler(const options& wanted, scheduling_policy* by)
       dispatch(*this),
       deadlines(wanted.clock != nullptr ? wanted.clock->clock_.get() : nullptr, pool.capacity()),
       all_blocked(*this, by != nullptr || deadlines.advances_itself()),
-      blocking(checked_threads(wanted), wanted.blocking_idle_time),
+      blocking(checked_threads(wanted), wanted.blocking_idle_time, {pool.idle(), platform::usable_cpus()}),
       io(*this, wanted.io) {
   platform::choose_fences();
   pool.make_workers(policy != nullptr ? policy->seed() : usual_seed);

@@ -50,6 +50,7 @@
 #include "pacer.hpp"
 #include "policy.hpp"
 #include "queued.hpp"
+#include "spinning.hpp"
 #include "steal_policy.hpp"
 
 namespace ramie::runtime_internal {
@@ -119,6 +120,8 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     explicit dispatch_part(std::uint64_t seed) noexcept : random(seed) {}
     platform::owned<bool> searching{false};  // counted as searching in the idle set
     platform::owned<std::uint32_t> empty_polls{0};
+    platform::owned<bool> call_begun{false};  // a blocking call, since the worker last had nothing to run; it may be short
+    spin_forecast calls;
     pacer pacing;
     steal_policy stealing;
     crowding processor;

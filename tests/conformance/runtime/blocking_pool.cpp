@@ -314,7 +314,8 @@ struct second_caller {
 TEST_CASE("a call that comes while a thread is started, in vain, gets one of its own", "[conformance][blocking][faults]") {
   static second_caller* second = nullptr;
   static ramie::runtime_internal::wait_reason why{"test job"};
-  ramie::runtime_internal::blocking_pool pool(1, 10s);
+  const ramie::runtime_internal::idle_set nobody(1);
+  ramie::runtime_internal::blocking_pool pool(1, 10s, {nobody, 1});
   second_caller late{pool, {}, {}, {}, {}};
   second = &late;
   counted_job first;

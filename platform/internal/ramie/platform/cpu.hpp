@@ -23,4 +23,7 @@ inline void cpu_pause() noexcept {
 // Processors this process may run on: its affinity mask, at least 1.
 [[nodiscard]] unsigned usable_cpus() noexcept;
 
+// The processor that the calling thread runs on, or did a moment ago: only a hint. Negative: the system does not tell.
+[[nodiscard]] int current_cpu() noexcept;
+
 }  // namespace ramie::platform

@@ -13,6 +13,7 @@ class futex_parker {
  public:
   void park() noexcept;
   [[nodiscard]] bool park_until(time_point deadline) noexcept;
+  [[nodiscard]] bool has_token() const noexcept { return state_.load(std::memory_order_relaxed) == notified; }
   void unpark() noexcept;
 
  private:

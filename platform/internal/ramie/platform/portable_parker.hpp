@@ -24,6 +24,11 @@ class portable_parker {
     return true;
   }
 
+  [[nodiscard]] bool has_token() const noexcept {
+    std::lock_guard hold(mutex_);
+    return token_;
+  }
+
   // Notifies under the mutex: the owner can't leave park() and destroy us before we are done.
   void unpark() noexcept {
     std::lock_guard hold(mutex_);
@@ -32,7 +37,7 @@ class portable_parker {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool token_ = false;
 };

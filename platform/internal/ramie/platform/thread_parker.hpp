@@ -3,6 +3,7 @@
 //
 //   park()         Returns at once and consumes the token if one is there; else sleeps until unpark.
 //   park_until(t)  The same, but gives up at t; returns whether it consumed a token.
+//   has_token()    Whether park() would return at once. Only a look: for an owner that spins before it parks.
 //   unpark()       Leaves one token (never two) and wakes the sleeper if there is one.
 //
 // Only the owning thread parks; any thread may unpark, also while the parker's owner returns from

@@ -60,6 +60,18 @@ inline constexpr std::chrono::nanoseconds worthwhile_theft = 1us;
 inline constexpr std::chrono::nanoseconds shortest_nap = 64us;
 inline constexpr std::chrono::nanoseconds longest_nap = 1ms;
 
+// Spinning for the end of a blocking call, and for the next call: about as long as the sleep would cost that it saves,
+// on a machine whose idle processors halt (decision 22).
+#if defined(RAMIE_MODEL)
+inline constexpr std::chrono::nanoseconds longest_spin = 4us;  // so many steps
+inline constexpr int looks_per_clock_read = 1;
+inline constexpr std::uint32_t most_spins_left_out = 1;
+#else
+inline constexpr std::chrono::nanoseconds longest_spin = 50us;
+inline constexpr int looks_per_clock_read = 16;
+inline constexpr std::uint32_t most_spins_left_out = 64;
+#endif
+
 // A machine without a processor for each worker: when a worker counts as crowded, and how long it leaves the work to
 // the others. Figures of a 250 Hz kernel, which lets a thread wait for 4 ms.
 inline constexpr std::chrono::nanoseconds crowding_window = 4ms;           // of running
