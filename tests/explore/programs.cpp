@@ -56,6 +56,7 @@ class program final : public scenario {
     here.run(body_);
     if (mood_ == mood::many_threads) {
       require(here.stats().blocking.peak == 1, "a second thread was started for a call that the first was free for");
+      require(here.stats().blocking.spins != 0, "a thread with a processor of its own did not wait awake for its next call");
     }
     ended_ = true;
   }

@@ -4,6 +4,7 @@ DEQUE, LIFO, INJECTION, IDLE = (f"runtime/src/sched/{f}.hpp" for f in ("deque", 
 PARKER = "platform/src/futex_parker.cpp"
 WATCHED = {"cases": ["the monitor watches while somebody runs fibers with something queued, or with operations under way"]}
 BLOCKING, POOL = "runtime/src/blocking/blocking.cpp", "runtime/src/blocking/pool.cpp"
+IDLE_CPP, SPINNING = "runtime/src/sched/idle.cpp", "runtime/src/sched/spinning.hpp"
 WORKERS = "runtime/src/sched/worker_pool.cpp"
 MONITOR = "runtime/src/sched/monitor.cpp"
 
@@ -66,6 +67,28 @@ MUTANTS = [
         ("  const bool idle = take_or_list(me, next);\n  if (done != nullptr) done->ended.open();\n",
          "  if (done != nullptr) done->ended.open();\n  const bool idle = take_or_list(me, next);\n")], ("calls_one_after_the_other",)),
     ("a token of the pool is left over", POOL, [("    me.parker.park();\n", "")], ("blocking_calls_of_the_impatient",)),
+    ("a token that ends a spin is waited for again", POOL, [
+        ("if (me.parker.has_token()) return me.calls.paid();", "if (me.parker.park_until(platform::time_point::min())) return me.calls.paid();")], ("calls_one_after_the_other",)),
+    ("a token that comes after a spin is left over", POOL, [
+        ("  if (me.parker.has_token()) return me.parker.park_until(platform::time_point::min());\n", "  if (me.parker.has_token()) return true;\n")], ("blocking_calls",)),
+    ("a thread with a processor of its own sleeps at once", POOL, [
+        ("if (me.on == me.caller_on || !is_free()", "if (me.on != me.caller_on || !is_free()")], ("calls_one_after_the_other",)),
+    ("threads spin without a processor", SPINNING, [("workers_.load().awake() + threads <= processors_", "workers_.load().awake() + threads != 0")],
+     {"cases": ["nobody spins for a blocking call or for the next one on a machine with one processor"]}),
+    ("workers that sleep need a processor", SPINNING, [("workers_.load().awake() + threads", "workers_.load().parked() + threads")],
+     {"cases": ["workers that are awake need a processor each, those that sleep none"]}),
+    ("a worker that waits for a call naps after thefts", IDLE_CPP, [
+        ("  if (w.dispatch.call.get() != begun_call::none) {\n    stealing.judge_later();\n    return false;\n  }\n", "")],
+     {"cases": ["a worker that has begun a call and has nothing else to run does not nap"]}),
+    ("a worker that waits for a call naps after a wake in vain", IDLE_CPP, [
+        ("if (w.policy != nullptr || w.dispatch.call.get() != begun_call::none) return false;", "if (w.policy != nullptr) return false;")],
+     {"cases": ["a worker that has begun a call and has nothing else to run does not nap"]}),
+    ("a worker spins that others do not rely on", IDLE_CPP, [("if (!w.dispatch.searching.get() || !sched_.blocking", "if (!sched_.blocking")],
+     {"cases": ["a worker spins for the end of a call that may be short, while it pays"]}),
+    ("spins in vain go on for ever", SPINNING, [("left_ = last_ = std::clamp(2 * last_, 1u, most_spins_left_out);", "last_ = std::clamp(2 * last_, 1u, most_spins_left_out);")],
+     {"cases": ["a spin in vain is left out, twice as often each time, up to a limit"]}),
+    ("a spin that pays is left out all the same", SPINNING, [("void paid() noexcept { last_ = 0; }", "void paid() noexcept {}")],
+     {"cases": ["a spin that pays is made again, and the next one in vain is left out once"]}),
     # The monitor, and a worker that retires.
     ("the monitor does not see the slot", MONITOR, [("seen.queued = sched_.queues.anything_queued();", "seen.queued = sched_.queues.work_visible();")], WATCHED),
     ("the monitor does not see operations that are under way", MONITOR, [

@@ -16,6 +16,9 @@ struct tests_of_parts {
   static auto& pushed_outside(run_queues& q) noexcept { return q.pushed_outside_; }
   static auto& suspensions(dispatcher& d) noexcept { return d.suspensions_; }
   static fiber* take_youngest(worker& w) noexcept { return dispatcher::take_youngest(w); }
+  static bool spin_for_call(dispatcher& d, worker& w) noexcept { return d.spin_for_call(w); }
+  static bool should_nap(worker& w) noexcept { return dispatcher::should_nap(w); }
+  static bool prepare_to_search(dispatcher& d, worker& w) noexcept { return d.prepare_to_search(w); }
   static bool somebody_pushes(const run_queues& q) noexcept { return q.pushing_outside_.load() != 0; }
 };
 

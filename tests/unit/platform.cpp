@@ -30,9 +30,12 @@ using namespace std::chrono_literals;
 
 TEMPLATE_TEST_CASE("a parker keeps one token, never two", "[unit][parker]", futex_parker, portable_parker) {
   TestType parker;
+  CHECK_FALSE(parker.has_token());
   parker.unpark();
   parker.unpark();
+  CHECK(parker.has_token());
   parker.park();  // consumes the token
+  CHECK_FALSE(parker.has_token());
   CHECK_FALSE(parker.park_until(std::chrono::steady_clock::now() - 1s));
   parker.unpark();
   CHECK(parker.park_until(std::chrono::steady_clock::now() - 1s));

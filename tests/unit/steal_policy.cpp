@@ -55,6 +55,15 @@ TEST_CASE("a few fibers tell nothing, until they are enough", "[unit][steal_poli
   }
 }
 
+TEST_CASE("what is to be judged later is no reason to nap", "[unit][steal_policy]") {
+  thief a;
+  REQUIRE(a.steals(128, 30ns));
+  a.t.judge_later();
+  CHECK_FALSE(a.steals(1, 30ns));
+  REQUIRE(a.steals(stolen_before_judging, 2 * worthwhile_theft));
+  CHECK(a.t.nap_length() == 0ns);
+}
+
 TEST_CASE("a wake that finds nothing counts as a theft that does not pay", "[unit][steal_policy]") {
   thief a;
   CHECK_FALSE(a.t.not_needed(0));

@@ -30,6 +30,7 @@ struct worker_counts {
   Count stolen{};              // fibers taken by them
   Count migrations{};          // resumed on another worker than last (counted in chaos mode)
   Count times_parked{};        // times this worker slept
+  Count spins{};               // times it spun for the end of a blocking call before it would sleep
   Count naps{};                // times it rested because what it stole was not worth it
   Count retreats{};            // times it left all to the others because the machine had no processor for it
   Count withdrawals{};         // times it left all to the others because its fibers use the same channels as theirs
@@ -78,11 +79,12 @@ struct chaos_stats : runtime_internal::chaos_counts<std::uint64_t> {};
 
 // The threads of blocking().
 struct blocking_stats {
-  unsigned threads = 0;    // there are now
-  unsigned idle = 0;       // of those, without a call
-  unsigned pending = 0;    // calls that wait for a thread
-  unsigned peak = 0;       // most threads at once
-  std::uint64_t jobs = 0;  // calls that were begun
+  unsigned threads = 0;     // there are now
+  unsigned idle = 0;        // of those, without a call
+  unsigned pending = 0;     // calls that wait for a thread
+  unsigned peak = 0;        // most threads at once
+  std::uint64_t jobs = 0;   // calls that were begun
+  std::uint64_t spins = 0;  // times a thread spun for its next call; counted when that has ended, or the thread leaves
 };
 
 // What runtime::stats() returns.

@@ -114,7 +114,8 @@ scheduler* pool_of_caller() {
 }
 
 void submit(scheduler& home, blocking_job& job) {
-  if (home.blocking.submit(job)) dispatcher::expect_end_of_call(*this_worker());
+  const bool made_elsewhere = home.blocking.submit(job);
+  dispatcher::expect_end_of_call(*this_worker(), made_elsewhere);
 }
 
 // Waits for a submitted job. If the fiber is cancelled: takes the job out of the queue, or, if it runs already, calls

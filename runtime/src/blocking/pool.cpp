@@ -119,6 +119,7 @@ blocking_job* blocking_pool::next_job(member& me, blocking_job* done) noexcept {
 // True: it is idle now. Else `next` is its next job, or null: it has resigned.
 bool blocking_pool::take_or_list(member& me, blocking_job*& next) noexcept {
   std::lock_guard hold(mutex_);
+  spins_ += std::exchange(me.spins, 0);
   next = queue_.take();
   if (next != nullptr) {
     ++jobs_;
@@ -151,6 +152,7 @@ blocking_job* blocking_pool::wait_idle(member& me) noexcept {
 void blocking_pool::spin(member& me) noexcept {
   const auto is_free = [this] { return spare_.suffice_for(awake_.load(std::memory_order_relaxed)); };
   if (me.on == me.caller_on || !is_free() || !me.calls.is_worthwhile()) return;
+  ++me.spins;
   const auto end = platform::steady_clock::instance().now() + longest_spin;
   do {
     for (int look = 0; look < looks_per_clock_read; ++look) {
@@ -163,10 +165,7 @@ void blocking_pool::spin(member& me) noexcept {
 
 // True: until it has a token, which it consumes. False: until its idle time is over.
 bool blocking_pool::sleep(member& me) noexcept {
-  if (me.parker.has_token()) {
-    me.parker.park();
-    return true;
-  }
+  if (me.parker.has_token()) return me.parker.park_until(platform::time_point::min());
   awake_.fetch_sub(1, std::memory_order_relaxed);
   const bool has_token = me.parker.park_until(time_after(idle_time_));
   awake_.fetch_add(1, std::memory_order_relaxed);
@@ -189,6 +188,7 @@ bool blocking_pool::time_is_up(member& me) noexcept {
 
 // In the critical section in which it decides to leave: a job queued after that must not count on it (B4).
 void blocking_pool::resign(member& me) noexcept {
+  spins_ += std::exchange(me.spins, 0);
   me.left_before = std::exchange(left_, &me);
   if (--threads_ == 0) all_left_.notify_all();
 }
@@ -213,7 +213,7 @@ bool blocking_pool::runs_caller() const noexcept {
 
 blocking_stats blocking_pool::read() const noexcept {
   std::lock_guard hold(mutex_);
-  return {threads_, idle_count_, queue_.size(), peak_, jobs_};
+  return {threads_, idle_count_, queue_.size(), peak_, jobs_, spins_};
 }
 
 }  // namespace ramie::runtime_internal

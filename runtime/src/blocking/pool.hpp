@@ -120,6 +120,7 @@ class blocking_pool {
     int on = -1;                    // its processor, when it became idle
     int caller_on = -1;             // and that of the thread that submitted its last job
     spin_forecast calls;
+    std::uint32_t spins = 0;  // not in spins_ yet
     member* next_idle = nullptr;
     member* left_before = nullptr;  // to be joined
     platform::thread handle;
@@ -146,7 +147,7 @@ class blocking_pool {
   member* idle_ = nullptr;  // the thread that became idle last comes first
   member* left_ = nullptr;  // the last that left; not joined yet
   unsigned threads_ = 0, idle_count_ = 0, peak_ = 0;
-  std::uint64_t jobs_ = 0;
+  std::uint64_t jobs_ = 0, spins_ = 0;
   bool starting_ = false;  // one of threads_ is being started: only its starter may rely on it
   bool stopping_ = false;
   platform::condition_variable all_left_;

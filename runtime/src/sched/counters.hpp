@@ -30,6 +30,7 @@ inline constexpr Count worker_counts<Count>::*every_worker_count[] = {
     &worker_counts<Count>::stolen,
     &worker_counts<Count>::migrations,
     &worker_counts<Count>::times_parked,
+    &worker_counts<Count>::spins,
     &worker_counts<Count>::naps,
     &worker_counts<Count>::retreats,
     &worker_counts<Count>::withdrawals,

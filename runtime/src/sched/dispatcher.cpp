@@ -42,8 +42,8 @@ fiber* dispatcher::next(worker& w) noexcept {
       w.pool.drain(w);
       return nullptr;
     }
-    if (w.dispatch.call_begun.get() && spins_for_call(w)) continue;
-    if (w.policy == nullptr && w.dispatch.stealing.not_needed(w.pool.polls_of_others(w))) {
+    if (w.dispatch.call.get() == begun_call::worth_a_spin && spin_for_call(w)) continue;
+    if (should_nap(w)) {
       nap(w);
     } else {
       sleep(w);

@@ -70,8 +70,10 @@ class dispatcher {
   static bool leave_search(worker& w) noexcept;
 
   [[nodiscard]] static bool is_searching(const worker& w) noexcept { return w.dispatch.searching.get(); }
-  // A fiber of the worker is about to wait for a blocking call that a thread on another processor makes at once.
-  static void expect_end_of_call(worker& w) noexcept { w.dispatch.call_begun.set(w.policy == nullptr); }
+  // A fiber of the worker is about to wait for a blocking call.
+  static void expect_end_of_call(worker& w, bool made_elsewhere) noexcept {
+    if (w.policy == nullptr) w.dispatch.call.set(made_elsewhere ? begun_call::worth_a_spin : begun_call::worth_a_sleep);
+  }
   // For the choice of a victim.
   [[nodiscard]] static std::uint32_t random_below(worker& w, std::uint32_t bound) noexcept {
     return w.dispatch.random.below(bound);
@@ -105,7 +107,8 @@ class dispatcher {
   [[nodiscard]] fiber* search(worker& w) noexcept;
   [[nodiscard]] fiber* search_once(worker& w) noexcept;
   [[nodiscard]] bool prepare_to_search(worker& w) noexcept;
-  [[nodiscard]] bool spins_for_call(worker& w) noexcept;
+  [[nodiscard]] bool spin_for_call(worker& w) noexcept;
+  [[nodiscard]] static bool should_nap(worker& w) noexcept;
   void stop_searching(worker& w) noexcept;
   void found_work(worker& w) noexcept;
   void nap(worker& w) noexcept;

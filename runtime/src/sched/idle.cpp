@@ -18,6 +18,10 @@ bool dispatcher::prepare_to_search(worker& w) noexcept {
   if (w.sched.io.poll(w)) return true;
   steal_policy& stealing = w.dispatch.stealing;
   if (!stealing.has_stolen() || !stealing.on_exhausted(platform::steady_clock::instance().now())) return false;
+  if (w.dispatch.call.get() != begun_call::none) {
+    stealing.judge_later();
+    return false;
+  }
   nap(w);
   return true;
 }
@@ -48,10 +52,11 @@ fiber* dispatcher::search_once(worker& w) noexcept {
 // A fiber of this worker waits for a call that has just begun: it may be short. The worker still counts as searching,
 // so whoever makes a fiber runnable wakes nobody; it sleeps by way of idle_set I3, like any searcher. True: it must check
 // its queues again.
-bool dispatcher::spins_for_call(worker& w) noexcept {
-  w.dispatch.call_begun.set(false);
+bool dispatcher::spin_for_call(worker& w) noexcept {
+  w.dispatch.call.set(begun_call::worth_a_sleep);
   spin_forecast& forecast = w.dispatch.calls;
   if (!w.dispatch.searching.get() || !sched_.blocking.leaves_processor() || !forecast.is_worthwhile()) return false;
+  w.count.spins.add(1);
   const auto due = sched_.deadlines.earliest();
   const auto end = platform::steady_clock::instance().now() + longest_spin;
   platform::time_point now;
@@ -70,8 +75,14 @@ bool dispatcher::spins_for_call(worker& w) noexcept {
   return false;
 }
 
+bool dispatcher::should_nap(worker& w) noexcept {
+  if (w.policy != nullptr || w.dispatch.call.get() != begun_call::none) return false;
+  return w.dispatch.stealing.not_needed(w.pool.polls_of_others(w));
+}
+
 // The worker is about to run user code.
 void dispatcher::found_work(worker& w) noexcept {
+  w.dispatch.call.set(begun_call::none);
   w.dispatch.stealing.found_something();
   if (w.dispatch.searching.get()) {
     w.dispatch.searching.set(false);

@@ -44,6 +44,11 @@ class steal_policy {
     stolen_now_.set(0);
     return taken_.get() >= stolen_before_judging;
   }
+  // Nothing is to be said about what was taken so far.
+  void judge_later() noexcept {
+    taken_.set(0);
+    busy_.set(platform::nanoseconds{0});
+  }
   // True: the worker should nap. It has found nothing although it was woken, or the other workers, which have polled so
   // much in all, made progress during its last nap.
   [[nodiscard]] bool not_needed(std::uint64_t polls_of_others) noexcept {
@@ -56,8 +61,7 @@ class steal_policy {
   // Then: how long it should nap before it searches again. Zero: not at all.
   [[nodiscard]] platform::nanoseconds nap_length() noexcept {
     const bool paid = !woken_.get() && busy_.get() >= taken_.get() * worthwhile_theft;
-    taken_.set(0);
-    busy_.set(platform::nanoseconds{0});
+    judge_later();
     woken_.set(false);
     nap_.set(paid ? platform::nanoseconds{0} : std::clamp(2 * nap_.get(), shortest_nap, longest_nap));
     return nap_.get();

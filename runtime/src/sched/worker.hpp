@@ -81,6 +81,13 @@ enum class departure : std::uint8_t {
   native,         // the thread's own stack: nothing
 };
 
+// Whether a fiber of the worker has begun to wait for a blocking call, which may be short.
+enum class begun_call : std::uint8_t {
+  none,
+  worth_a_spin,  // made by a thread that was last seen on another processor
+  worth_a_sleep,  // not a nap, from which its end would not wake the worker
+};
+
 // Where a full ring moves its older half: the injection queue.
 struct ring_overflow {
   worker& from;
@@ -120,7 +127,7 @@ class alignas(platform::cache_line) worker : public worker_local, public platfor
     explicit dispatch_part(std::uint64_t seed) noexcept : random(seed) {}
     platform::owned<bool> searching{false};  // counted as searching in the idle set
     platform::owned<std::uint32_t> empty_polls{0};
-    platform::owned<bool> call_begun{false};  // a blocking call, since the worker last had nothing to run; it may be short
+    platform::owned<begun_call> call{begun_call::none};  // since the worker last found something to run
     spin_forecast calls;
     pacer pacing;
     steal_policy stealing;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The threads of blocking(): how many, in which order, for how long, and what happens when there are none.
+#include <sched.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -17,6 +19,7 @@
 #include <support/findings.hpp>
 #include <support/held_calls.hpp>
 #include <support/sleeping.hpp>
+#include <support/threadless_runtime.hpp>
 #include <support/channel_observer.hpp>
 #include <support/test.hpp>
 
@@ -367,6 +370,90 @@ TEST_CASE("the k-th thread of the pool is refused, and every call is made", "[co
     CHECK(refused == (k == 1 ? 1 : 0));
     CHECK(rt.stats().blocking.pending == 0);
   }
+}
+
+// The calling thread, and the threads it starts, stay on one of its processors.
+class on_one_processor {
+ public:
+  on_one_processor() {
+    REQUIRE(sched_getaffinity(0, sizeof before_, &before_) == 0);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int first = 0;
+    while (!CPU_ISSET(first, &before_)) ++first;
+    CPU_SET(first, &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  }
+  ~on_one_processor() { (void)sched_setaffinity(0, sizeof before_, &before_); }
+  on_one_processor(const on_one_processor&) = delete;
+  on_one_processor& operator=(const on_one_processor&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+TEST_CASE("nobody spins for a blocking call or for the next one on a machine with one processor",
+          "[conformance][blocking]") {
+  const on_one_processor machine;
+  for (const unsigned workers : {1u, 2u}) {
+    ramie::runtime rt(with_workers(workers));
+    rt.run([] {
+      for (int i = 0; i < 100; ++i) blocking([] {});
+    });
+    CHECK(rt.stats().total.spins == 0);
+    CHECK(rt.stats().blocking.spins == 0);
+  }
+}
+
+// By hand: a worker without a thread, which sleeps as far as others know, so that one processor is enough.
+TEST_CASE("a worker spins for the end of a call that may be short, while it pays", "[conformance][blocking]") {
+  using namespace ramie::runtime_internal;
+  test::threadless_runtime s;
+  worker& w = s.w();
+  const auto spins = [&] {
+    dispatcher::expect_end_of_call(w, true);
+    return test::parts::spin_for_call(s.sched().dispatch, w);
+  };
+  s.sched().queues.push_from_outside(s.sched().pool, s.fibers[0]);
+  s.sched().pool.idle().announce_sleep(0, true);
+  CHECK_FALSE(spins());  // it does not count as searching: nobody would rely on it, nor it on them
+  CHECK(s.runtime().stats().total.spins == 0);
+  w.dispatch.searching.set(true);
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    CHECK(spins());
+    CHECK(s.runtime().stats().total.spins == i);
+  }
+  CHECK(s.sched().queues.take_one_injected(w) == &s.fibers[0]);
+  CHECK_FALSE(spins());
+  CHECK(s.runtime().stats().workers[0].spins == 4);
+  CHECK_FALSE(spins());  // it has just not paid
+  CHECK(s.runtime().stats().total.spins == 4);
+  CHECK_FALSE(spins());
+  CHECK(s.runtime().stats().total.spins == 5);
+  w.dispatch.searching.set(false);
+  REQUIRE(s.sched().pool.idle().claim_parked());
+}
+
+// The end of a call wakes nobody who naps.
+TEST_CASE("a worker that has begun a call and has nothing else to run does not nap", "[conformance][blocking]") {
+  using namespace ramie::runtime_internal;
+  test::threadless_runtime s;
+  worker& w = s.w();
+  const auto naps_after_theft = [&] {
+    w.dispatch.stealing.on_steal(128, ramie::platform::steady_clock::instance().now());
+    return test::parts::prepare_to_search(s.sched().dispatch, w);
+  };
+  for (const bool elsewhere : {false, true}) {
+    dispatcher::expect_end_of_call(w, elsewhere);
+    w.dispatch.stealing.woken();
+    CHECK_FALSE(test::parts::should_nap(w));
+    CHECK_FALSE(naps_after_theft());
+  }
+  CHECK(s.runtime().stats().total.naps == 0);
+  w.dispatch.call.set(begun_call::none);
+  CHECK(test::parts::should_nap(w));
+  CHECK(naps_after_theft());
+  CHECK(s.runtime().stats().total.naps == 1);
 }
 
 TEST_CASE("a runtime without threads for blocking calls is refused", "[conformance][blocking]") {

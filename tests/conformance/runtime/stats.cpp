@@ -57,6 +57,7 @@ constexpr counter all_counters[] = {
     {"stolen", &worker_stats::stolen, &counters::stolen},
     {"migrations", &worker_stats::migrations, &counters::migrations},
     {"times_parked", &worker_stats::times_parked, &counters::times_parked},
+    {"spins", &worker_stats::spins, &counters::spins},
     {"naps", &worker_stats::naps, &counters::naps},
     {"retreats", &worker_stats::retreats, &counters::retreats},
     {"withdrawals", &worker_stats::withdrawals, &counters::withdrawals},
