@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The parts, one by one, with nanobench: what a switch, a transition, a push and a pop cost.
 //
-//   micro [SUBJECT …]   switches, words, queues, pools, locks, nurseries, channels; without: all of them
+//   micro [SUBJECT …]   switches, words, queues, pools, locks, nurseries, channels, blocking; without: all of them
 //
 // Where the processor lets nanobench count instructions, branches and cycles, it shows them, too.
 #define ANKERL_NANOBENCH_IMPLEMENT
@@ -23,7 +23,7 @@ struct subject {
 constexpr subject subjects[] = {
     {"switches", micro::switches}, {"words", micro::words}, {"queues", micro::queues},
     {"pools", micro::pools},       {"locks", micro::locks}, {"nurseries", micro::nurseries},
-    {"channels", micro::channels},
+    {"channels", micro::channels}, {"blocking", micro::blocking},
 };
 
 void measure(const subject& s) {

@@ -16,5 +16,6 @@ void pools(Bench& bench);
 void locks(Bench& bench);
 void nurseries(Bench& bench);
 void channels(Bench& bench);
+void blocking(Bench& bench);
 
 }  // namespace micro

@@ -74,7 +74,7 @@ MUTANTS = [
     ("a thread with a processor of its own sleeps at once", POOL, [
         ("if (me.on == me.caller_on || !is_free()", "if (me.on != me.caller_on || !is_free()")], ("calls_one_after_the_other",)),
     ("threads spin without a processor", SPINNING, [("workers_.load().awake() + threads <= processors_", "workers_.load().awake() + threads != 0")],
-     {"cases": ["nobody spins for a blocking call or for the next one on a machine with one processor"]}),
+     {"cases": ["workers that are awake need a processor each, those that sleep none"]}),
     ("workers that sleep need a processor", SPINNING, [("workers_.load().awake() + threads", "workers_.load().parked() + threads")],
      {"cases": ["workers that are awake need a processor each, those that sleep none"]}),
     ("a worker that waits for a call naps after thefts", IDLE_CPP, [
