@@ -57,9 +57,8 @@ bool dispatcher::spin_for_call(worker& w) noexcept {
   spin_forecast& forecast = w.dispatch.calls;
   if (!w.dispatch.searching.get() || !sched_.blocking.leaves_processor() || !forecast.is_worthwhile()) return false;
   w.count.spins.add(1);
-  const auto due = sched_.deadlines.earliest();
-  const auto end = platform::steady_clock::instance().now() + longest_spin;
-  platform::time_point now;
+  platform::time_point now = platform::steady_clock::instance().now();
+  const auto end = now + longest_spin;
   do {
     for (int look = 0; look < looks_per_clock_read; ++look) {
       if (!sched_.queues.injection_empty()) {
@@ -68,8 +67,12 @@ bool dispatcher::spin_for_call(worker& w) noexcept {
       }
       platform::cpu_pause();
     }
+    if (sched_.queues.work_visible() || w.is_stalled_or_stopped() || sched_.io.poll(w)) return true;
     now = platform::steady_clock::instance().now();
-    if (is_needed(w) || due <= now || sched_.io.poll(w)) return true;
+    if (sched_.deadlines.earliest() <= now) {
+      expect_due_timers(w);
+      return true;
+    }
   } while (now < end && sched_.blocking.leaves_processor());
   forecast.did_not_pay();
   return false;
