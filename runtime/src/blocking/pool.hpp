@@ -15,9 +15,10 @@
 //   B5  A job has ended when its gate opens, and after that the pool never touches it. The thread is idle, or has its
 //       next job, before it opens the gate: so a fiber that goes on to its next call finds this thread idle. A job that
 //       the thread is given meanwhile waits only until the gate is open.
-//       A thread that is idle spins before it sleeps, if the next call is likely to come soon (spinning.hpp): then the
-//       token is all it takes to wake it.
 //   B7  A thread that leaves is no longer counted, and joins the one that left before it. stop() joins the last.
+//
+// An idle thread spins before it sleeps if its next call is likely to come soon (spinning.hpp): to whoever unlists it this
+// makes no difference, but that the token wakes nobody.
 //
 // Threads are started one at a time, under start_mutex_, and without mutex_: so the counted threads really exist when a
 // start fails, and a thread whose idle time is over, which takes start_mutex_ for a moment, knows that its `handle` has
