@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 
+#include <ramie/platform/clock.hpp>
 #include <ramie/platform/fatal.hpp>
 #include <ramie/platform/faults.hpp>
 
@@ -13,7 +14,7 @@ namespace ramie::platform {
 namespace {
 
 // How long a party that asks waits for the answer: longer than a lease takes, not much longer than the system call.
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
 class ask_timeout {
  public:
   [[nodiscard]] bool passed() noexcept { return checks_++ >= 1; }
@@ -30,11 +31,11 @@ class ask_timeout {
  public:
   [[nodiscard]] bool passed() const noexcept {
     for (int i = 0; i < 16; ++i) cpu_pause();
-    return std::chrono::steady_clock::now() >= end_;
+    return steady_clock::instance().now() >= end_;
   }
 
  private:
-  std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::microseconds(8);
+  time_point end_ = steady_clock::instance().now() + std::chrono::microseconds(8);
 };
 
 // Adds its lifetime to what the party has waited, if it was another party's use of the lock that it waited for.
@@ -60,14 +61,14 @@ class wait_watch {
 
 }  // namespace
 
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
 bool lock_family::may_grant() noexcept {
   return true;
 }
 void lock_family::had_to_revoke() noexcept {}
 #else
 bool lock_family::may_grant() noexcept {
-  if (left_.load(std::memory_order_relaxed) == 0 && !next_period(std::chrono::steady_clock::now())) return false;
+  if (left_.load(std::memory_order_relaxed) == 0 && !next_period(steady_clock::instance().now())) return false;
   left_.store(left_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   return true;
 }

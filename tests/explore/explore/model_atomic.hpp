@@ -6,7 +6,9 @@
 #include <source_location>
 
 #include <explore/sites.hpp>
-#if defined(RAMIE_MODEL_OF_ALL)
+#if defined(RAMIE_SIMULATED)
+#include <explore/traces_costs.hpp>
+#elif defined(RAMIE_MODEL_OF_ALL)
 #include <explore/traces_none.hpp>
 #else
 #include <explore/traces_full.hpp>
@@ -28,11 +30,11 @@ class model_atomic {
   model_atomic& operator=(const model_atomic&) = delete;
 
   T load(order o = strongest, site at = site::current()) const noexcept {
-    look();
+    look(access_kind::load);
     return from_bits(traces_.load(to_bits(value_), order_at(at, access_kind::load, o)));
   }
   void store(T v, order o = strongest, site at = site::current()) noexcept {
-    look();
+    look(access_kind::store);
     traces_.store(to_bits(value_), to_bits(v), order_at(at, access_kind::store, o));
     set(v);
   }
@@ -53,7 +55,7 @@ class model_atomic {
   }
   bool compare_exchange_strong(T& expected, T desired, order success, order failure,
                                site at = site::current()) noexcept {
-    look();
+    look(access_kind::both);
     if (value_ != expected) {
       traces_.look_at_newest(to_bits(value_), order_at(at, access_kind::load, failure));
       expected = value_;
@@ -99,14 +101,14 @@ class model_atomic {
   }
   template <class Change>
   T change(Change f, order o) noexcept {
-    look();
+    look(access_kind::both);
     const T old = value_;
     traces_.replace(to_bits(old), to_bits(f(old)), o);
     set(f(old));
     return old;
   }
-  void look() const noexcept {
-    step();
+  void look(access_kind kind) const noexcept {
+    traces_.arrive(&value_, kind);
     traces_.require_alive();
   }
   void set(T v) noexcept {

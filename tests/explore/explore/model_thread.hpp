@@ -2,6 +2,12 @@
 // Threads of the model, and what they block on. Waits of a condition variable with a deadline wait without.
 #pragma once
 
+#if defined(RAMIE_SIMULATED)
+
+#include <explore/simulated_thread.hpp>
+
+#else
+
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -11,6 +17,7 @@
 
 namespace explore {
 
+inline constexpr bool spinning_helps = false;  // no other thread runs meanwhile
 void pause() noexcept;  // nothing to do until somebody else has done something
 inline void yield_thread() noexcept {
   pause();
@@ -77,3 +84,5 @@ class thread {
 };
 
 }  // namespace explore
+
+#endif

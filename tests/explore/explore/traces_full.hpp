@@ -3,6 +3,7 @@
 #pragma once
 
 #include <explore/memory.hpp>
+#include <explore/sites.hpp>
 
 namespace explore {
 
@@ -10,6 +11,7 @@ class traces {
  public:
   traces() noexcept = default;
   ~traces() { alive_ = false; }
+  void arrive(const void*, access_kind) const noexcept { step(); }
   void require_alive() const noexcept {
     if (!alive_) touched_after_its_end();
   }

@@ -33,7 +33,7 @@ def arguments(plan):
         prog="tools/bench",
         description="Runs ramie and its peers side by side, interleaved in rounds, and compares their medians. "
         "Writes bench/results/latest.json, .md and .svg.",
-        epilog=f"workloads: {names}; peers: {', '.join(named)}. tools/bench micro [SUBJECT ...] measures the parts instead.",
+        epilog=f"workloads: {names}; peers: {', '.join(named)}. tools/bench micro [SUBJECT ...] measures the parts instead, tools/bench scale predicts what 64 workers do.",
     )
     parser.add_argument("workload", nargs="*", help="which workloads (default: all)")
     parser.add_argument("--peers", metavar="A,B", help="which programs, ramie always among them (default: all)")

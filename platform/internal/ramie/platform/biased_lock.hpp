@@ -157,7 +157,7 @@ class biased_lock {
     const hold how_;
   };
 
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
   static constexpr std::uint32_t first_run = 2;
   static constexpr std::uint32_t lease = 1;
 #else

@@ -5,7 +5,9 @@
 #define RAMIE_NOINLINE [[gnu::noinline]]
 #define RAMIE_ALWAYS_INLINE [[gnu::always_inline]] inline
 
-#if defined(__SANITIZE_THREAD__)
+// The simulator (bench/scale) has ThreadSanitizer's calls inserted, and nothing else of it.
+#if defined(RAMIE_SIMULATED)
+#elif defined(__SANITIZE_THREAD__)
 #define RAMIE_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)

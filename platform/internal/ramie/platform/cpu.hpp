@@ -4,6 +4,12 @@
 
 #include <cstddef>
 
+#if defined(RAMIE_SIMULATED)
+namespace explore {
+void pause_processor() noexcept;
+}
+#endif
+
 namespace ramie::platform {
 
 // Two 64-byte lines: the adjacent-line prefetcher of x86-64 and the lines of big aarch64 cores make
@@ -11,7 +17,9 @@ namespace ramie::platform {
 inline constexpr std::size_t cache_line = 128;
 
 inline void cpu_pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(RAMIE_SIMULATED)
+  explore::pause_processor();
+#elif defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   asm volatile("isb" ::: "memory");

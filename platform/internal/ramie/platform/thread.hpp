@@ -12,7 +12,7 @@ using explore::condition_variable;
 using explore::mutex;
 using explore::thread;
 using explore::yield_thread;
-inline constexpr bool spinning_helps = false;  // no other thread runs meanwhile
+using explore::spinning_helps;
 }  // namespace ramie::platform
 
 #else

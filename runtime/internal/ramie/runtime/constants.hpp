@@ -11,7 +11,7 @@ namespace ramie::runtime_internal {
 using namespace std::chrono_literals;
 
 // Local queue and its overflow.
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
 // Small enough to explore every wrap.
 inline constexpr std::uint32_t ring_capacity = 4;
 inline constexpr std::size_t injection_soft_capacity = 3;
@@ -51,7 +51,7 @@ inline constexpr std::uint32_t max_injection_interval = 255;
 
 // Thefts that do not pay: the stolen fibers ran for less time than moving them to another processor takes. After enough
 // of them to be sure a worker naps before it searches again: twice as long each time.
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
 inline constexpr std::uint32_t stolen_before_judging = ~0u;  // never
 #else
 inline constexpr std::uint32_t stolen_before_judging = 4;
@@ -100,7 +100,7 @@ inline constexpr std::chrono::nanoseconds time_between_withdrawals = 1ms;
 inline constexpr unsigned max_configured_workers = 512;
 inline constexpr unsigned elastic_factor = 2;
 inline constexpr std::chrono::nanoseconds io_help_interval = 1ms;   // while it helps a worker that is held up
-#if defined(RAMIE_MODEL)
+#if defined(RAMIE_SMALL_SIZES)
 inline constexpr std::chrono::nanoseconds monitor_interval = 4us;    // so many steps
 inline constexpr unsigned quiet_ticks_before_monitor_sleeps = 1;
 #else
