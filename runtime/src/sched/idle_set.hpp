@@ -39,6 +39,7 @@
 #include <optional>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/cpu.hpp>
 
 namespace ramie::runtime_internal {
 
@@ -158,7 +159,8 @@ class idle_set {
 
   const std::uint32_t words_;
   const std::unique_ptr<platform::atomic<std::uint64_t>[]> bitmap_;
-  platform::atomic<std::uint64_t> counts_{0};
+  // Every push reads it. What else is read by all, and never changes, is not beside it.
+  alignas(platform::cache_line) platform::atomic<std::uint64_t> counts_{0};
 };
 
 }  // namespace ramie::runtime_internal

@@ -116,12 +116,12 @@ class worker_pool {
   const unsigned configured_;
   const unsigned capacity_;
   const bool elastic_;
+  std::vector<std::unique_ptr<worker>> workers_;  // made once: on a line that nobody writes
 
   alignas(platform::cache_line) platform::atomic<std::uint32_t> live_{0};
   platform::atomic<std::uint32_t> stalled_{0};
   alignas(platform::cache_line) idle_set idle_;
 
-  std::vector<std::unique_ptr<worker>> workers_;
   class monitor monitor_;
   platform::lock_family lock_users_;  // the workers, as users of channel locks
   platform::atomic<std::uint64_t> retired_{0};
