@@ -21,6 +21,7 @@
 #include <mutex>
 
 #include <ramie/platform/atomic.hpp>
+#include <ramie/platform/cpu.hpp>
 #include <ramie/platform/fence.hpp>
 #include <ramie/platform/spin_lock.hpp>
 
@@ -82,7 +83,8 @@ class lifo_slot {
   platform::atomic<T*> slot_{nullptr};
   platform::atomic<bool> inside_{false};
   platform::atomic<bool> must_exchange_{false};
-  platform::atomic<bool> open_{false};
+  // Every thief looks here: not where the owner writes.
+  alignas(platform::cache_line) platform::atomic<bool> open_{false};
   platform::spin_lock thieves_;
 };
 
