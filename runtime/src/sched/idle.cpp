@@ -26,11 +26,18 @@ bool dispatcher::prepare_to_search(worker& w) noexcept {
   return true;
 }
 
+// A round looks at every worker, and takes a cache line or two from each that is busy.
+constexpr int rounds_of_search(std::uint32_t workers) noexcept {
+  const auto rounds = idle_spin_looks / std::max(workers, 1u);
+  return static_cast<int>(std::clamp(rounds, fewest_idle_rounds, idle_spin_rounds));
+}
+
 fiber* dispatcher::search(worker& w) noexcept {
   worker_pool::set_state(w, worker_state::idle_spin);
   if (!w.dispatch.searching.get()) w.dispatch.searching.set(w.pool.idle().try_become_searcher(w.pool.live_hint()));
   fiber* f = nullptr;
-  for (int round = 0; f == nullptr && w.dispatch.searching.get() && round < idle_spin_rounds; ++round) {
+  const int rounds = rounds_of_search(w.pool.live_hint());
+  for (int round = 0; f == nullptr && w.dispatch.searching.get() && round < rounds; ++round) {
     f = w.policy != nullptr ? w.policy->next(w) : search_once(w);
     if (f == nullptr) platform::cpu_pause();
   }
@@ -80,7 +87,8 @@ bool dispatcher::spin_for_call(worker& w) noexcept {
 
 bool dispatcher::should_nap(worker& w) noexcept {
   if (w.policy != nullptr || w.dispatch.call.get() != begun_call::none) return false;
-  return w.dispatch.stealing.not_needed(w.pool.polls_of_others(w));
+  steal_policy& stealing = w.dispatch.stealing;
+  return stealing.may_be_unneeded() && stealing.not_needed(w.pool.polls_of_others(w));
 }
 
 // The worker is about to run user code.

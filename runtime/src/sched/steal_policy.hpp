@@ -49,6 +49,10 @@ class steal_policy {
     taken_.set(0);
     busy_.set(platform::nanoseconds{0});
   }
+  // Whether not_needed() could be true: else it need not be asked, and the others' counts not be read.
+  [[nodiscard]] bool may_be_unneeded() const noexcept {
+    return woken_.get() || nap_.get() != platform::nanoseconds{0};
+  }
   // True: the worker should nap. It has found nothing although it was woken, or the other workers, which have polled so
   // much in all, made progress during its last nap.
   [[nodiscard]] bool not_needed(std::uint64_t polls_of_others) noexcept {

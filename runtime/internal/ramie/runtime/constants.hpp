@@ -15,16 +15,18 @@ using namespace std::chrono_literals;
 // Small enough to explore every wrap.
 inline constexpr std::uint32_t ring_capacity = 4;
 inline constexpr std::size_t injection_soft_capacity = 3;
-inline constexpr int idle_spin_rounds = 2;
+inline constexpr std::uint32_t idle_spin_rounds = 2;
 inline constexpr std::size_t prefetched_stack_bytes = 0;
 inline constexpr std::size_t prefetched_resume_bytes = 0;
 #else
 inline constexpr std::uint32_t ring_capacity = 256;
 inline constexpr std::size_t injection_soft_capacity = 65'536;
-inline constexpr int idle_spin_rounds = 64;
+inline constexpr std::uint32_t idle_spin_rounds = 64;  // of a search, when there are few workers
 inline constexpr std::size_t prefetched_stack_bytes = 768;   // what a fiber that waits for a channel has there
 inline constexpr std::size_t prefetched_resume_bytes = 128;  // what it reads first when it goes on
 #endif
+inline constexpr std::uint32_t idle_spin_looks = 512;   // at other workers, in a search
+inline constexpr std::uint32_t fewest_idle_rounds = 2;
 inline constexpr std::uint32_t overflow_batch = ring_capacity / 2;
 
 // Injection queue: how many entries one visit takes.
