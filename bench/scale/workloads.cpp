@@ -97,7 +97,7 @@ void batches(unsigned workers, const measured& measure) {
 
 // As many pairs as workers.
 void pairs(unsigned workers, const measured& measure) {
-  constexpr long rounds = 1'000;
+  constexpr long rounds = 5'000;
   const auto run = [workers](long times) {
     ramie::nursery n;
     for (unsigned i = 0; i < workers; ++i) {

@@ -28,6 +28,22 @@ class backoff {
   int spins_ = 0;
 };
 
+// The same for what many may wait for: each look of each of them takes the cache line from the one who has to come by it.
+// So they look less and less often.
+class growing_backoff {
+ public:
+  void wait() noexcept {
+    if (spins_ >= spins_before_yield) return yield_thread();
+    for (int i = 0; i < pauses_; ++i) cpu_pause();
+    spins_ += pauses_;
+    if (pauses_ < longest) pauses_ *= 2;
+  }
+
+ private:
+  static constexpr int spins_before_yield = spinning_helps ? 64 : 0, longest = 16;
+  int spins_ = 0, pauses_ = 1;
+};
+
 class spin_lock {
  public:
   spin_lock() noexcept = default;
@@ -36,7 +52,7 @@ class spin_lock {
 
   void lock() noexcept {
     while (held_.exchange(true, std::memory_order_acquire)) {  // pairs with the release in unlock
-      for (backoff turn; held_.load(std::memory_order_relaxed);) turn.wait();
+      for (growing_backoff turn; held_.load(std::memory_order_relaxed);) turn.wait();
     }
     lock_taken();
   }
