@@ -183,6 +183,14 @@ void nursery(ramie::runtime&, long count) {
   }
 }
 
+// One that nothing is spawned into.
+void nursery_alone(ramie::runtime&, long count) {
+  for (long i = 0; i < count; ++i) {
+    ramie::nursery n;
+    n.join();
+  }
+}
+
 // A nursery at every level; one half is spawned, the other done by the owner itself. `count` spawns in all.
 void fork_join(ramie::runtime& rt, long count) {
   if (count == 0) return;
@@ -281,7 +289,9 @@ constexpr operation operations[] = {
     {"yield", yield},
     {"park_wake", park_wake},
     {"nursery_spawn_join", nursery<100>},
+    {"nursery_batch", nursery<1000>},
     {"nursery_one", nursery<1>},
+    {"nursery_alone", nursery_alone},
     {"fork_join", fork_join},
     {"parallel", parallel},
     {"parallel_index", parallel_index},

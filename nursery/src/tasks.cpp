@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Single tasks: how they start, end, are waited for and let go. The rules of the record: task_block.hpp.
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -110,6 +111,21 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 }
 
 }  // namespace
+
+// The block is made of its parts: a task_block, and what the bytes of the closure stand for.
+task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure,
+                        std::size_t closure_at) noexcept {
+  const call_context at = current_context();
+  if (!is_owner(n, at) || n.joined.get()) [[unlikely]]
+    return nullptr;
+  void* const storage = n.store.try_allocate(0);
+  if (storage == nullptr) [[unlikely]]
+    return nullptr;
+  auto* const task = ::new (storage) task_block(n, site);
+  std::memcpy(static_cast<char*>(storage) + closure_at, &closure, sizeof closure);
+  task->ops.store(&type, std::memory_order_release);
+  return static_cast<task_block*>(try_spawn_made(*at.local, n, *task));
+}
 
 reserved_block reserve_task(nursery_core& n, unsigned size_class) {
   if (is_owner(n, current_context()) && !n.joined.get()) [[likely]] {

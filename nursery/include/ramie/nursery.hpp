@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -53,7 +54,12 @@ namespace ramie::nursery_internal {
 
 using namespace runtime_internal;
 
-// A spawn is three steps: reserve a block, make the task there, launch it. What they pass on fits into registers.
+// The plain case of a small closure, in one step that passes everything in registers: the owner spawns, without options,
+// and has nothing to inherit. Null: it is another case, or there is no memory at hand; nothing has happened.
+[[nodiscard]] task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure,
+                                      std::size_t closure_at) noexcept;
+
+// Any other spawn is three steps: reserve a block, make the task there, launch it. What they pass on fits into registers.
 //
 // Room for a task. Throws usage_error, std::bad_alloc.
 [[nodiscard]] reserved_block reserve_task(nursery_core& n, unsigned size_class);
@@ -200,7 +206,27 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
                                     nursery_internal::bound_call<std::decay_t<F>, std::decay_t<Args>...>>;
     using result = nursery_internal::kept_result<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>>;
     using block = nursery_internal::typed_task_block<work, result>;
-    block* const made = make_task<block>(std::forward<F>(f), std::forward<Args>(args)...);
+    if constexpr (std::is_same_v<How, source_location> && sizeof...(Args) == 0 && fits_words<block, work, F>()) {
+      nursery_internal::closure_words closure{};
+      const work copy(std::forward<F>(f));
+      if constexpr (!std::is_empty_v<work>) std::memcpy(&closure, &copy, sizeof copy);
+      auto* const made = nursery_internal::spawn_words(*core_, block::type(), how, closure, block::closure_at());
+      if (made != nullptr) [[likely]]
+        return task<result>({made, core_, life_});
+      return start_block<block, result>(how, copy);
+    } else {
+      return start_block<block, result>(how, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+  }
+  template <class Block, class Work, class F>
+  static constexpr bool fits_words() noexcept {
+    return Block::fits_words && std::is_trivially_constructible_v<Work, F> &&
+           nursery_internal::block_class_for(sizeof(Block), alignof(Block)) == 0 &&
+           Block::closure_at() + sizeof(nursery_internal::closure_words) <= nursery_internal::smallest_block;
+  }
+  template <class Block, class Result, class How, class F, class... Args>
+  auto start_block(const How& how, F&& f, Args&&... args) {
+    Block* const made = make_task<Block>(std::forward<F>(f), std::forward<Args>(args)...);
     if constexpr (std::is_same_v<How, source_location>) {
       auto so_far = runtime_internal::task_spawn::not_plain;
       if (!made->origin.shared) so_far = nursery_internal::launch_task(*core_, *made, how);
@@ -209,7 +235,7 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
     } else {
       nursery_internal::launch_task_slow(*core_, *made, how, runtime_internal::task_spawn::not_plain);
     }
-    return task<result>({made, core_, life_});
+    return task<Result>({made, core_, life_});
   }
   template <class Block, class F, class... Args>
   Block* make_task(F&& f, Args&&... args) {

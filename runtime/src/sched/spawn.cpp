@@ -75,21 +75,56 @@ RAMIE_NOINLINE task_spawn signal_and_agree(worker& w) noexcept {
   return task_spawn::done;
 }
 
+// Like these two, for try_spawn_made.
+RAMIE_NOINLINE fiber_record* refuse_made(worker&, counted_scope& scope, fiber_record& record) noexcept {
+  scope.unused.put(record);
+  return nullptr;
+}
+RAMIE_NOINLINE fiber_record* push_made_slow(worker& w, counted_scope& scope, fiber_record& record) noexcept {
+  return push_task_slow(w, scope, record) == task_spawn::done ? &record : refuse_made(w, scope, record);
+}
+RAMIE_NOINLINE fiber_record* signal_for_made(worker& w, counted_scope&, fiber_record& record) noexcept {
+  w.pool.signal(&w);
+  return &record;
+}
+
+// Whether a child of the calling fiber has nothing to inherit.
+RAMIE_FLATTEN bool spawns_plainly(const worker& w) noexcept {
+  return w.current.get()->record->extras() == nullptr;
+}
+
+// The record is a task, and is about to be queued.
+RAMIE_FLATTEN void count_child(worker& w, counted_scope& scope, fiber_record& record) noexcept {
+  platform::annotate::hand_over(&record);
+  scope.live.spawned_by_owner();
+  w.count.spawned.add(1);
+}
+
 }  // namespace
 
 task_spawn try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) noexcept {
   worker& w = *this_worker();
-  if (w.current.get()->record->extras() != nullptr) [[unlikely]]
+  if (!spawns_plainly(w)) [[unlikely]]
     return task_spawn::not_plain;
   record.make_task(scope, site);
-  platform::annotate::hand_over(&record);
-  scope.live.spawned_by_owner();
-  w.count.spawned.add(1);
+  count_child(w, scope, record);
   if (!run_queues::try_push_task(w, record)) [[unlikely]]
     return push_task_slow(w, scope, record);
   if (!w.pool.needs_no_signal()) [[unlikely]]
     return signal_and_agree(w);
   return task_spawn::done;
+}
+
+fiber_record* try_spawn_made(worker_local& here, counted_scope& scope, fiber_record& record) noexcept {
+  worker& w = static_cast<worker&>(here);
+  if (!spawns_plainly(w)) [[unlikely]]
+    return refuse_made(w, scope, record);
+  count_child(w, scope, record);
+  if (!run_queues::try_push_task(w, record)) [[unlikely]]
+    return push_made_slow(w, scope, record);
+  if (!w.pool.needs_no_signal()) [[unlikely]]
+    return signal_for_made(w, scope, record);
+  return &record;
 }
 
 void spawn(const fiber_ops& ops, fiber_record& record, cancel_scope& scope, std::size_t stack_size,

@@ -86,6 +86,8 @@ struct task_block : fiber_record {
     leaves = static_cast<std::uint8_t>((from.shared ? leaves_shared_block : 0) |
                                        (from.size_class != 0 ? leaves_large_block : 0));
   }
+  // Of the smallest size, the owner's own, and a task of `home`.
+  task_block(cancel_scope& home, source_location site) noexcept : fiber_record(home, site) {}
 
   task_outcome outcome = task_outcome::none;
   block_origin origin;
@@ -144,6 +146,12 @@ struct result_holder<void> : task_block {
   static void destroy(task_block&) noexcept {}
 };
 
+// The bytes of a closure that can be copied as such.
+struct closure_words {
+  std::uint64_t first;
+  std::uint64_t second;
+};
+
 // A callable with its arguments, all by value, called once.
 template <class F, class... Args>
 struct bound_call {
@@ -163,6 +171,15 @@ struct typed_task_block final : result_holder<R> {
     }
     this->ops.store(&type_of, std::memory_order_release);
   }
+
+  // Whether a block made of a task_block and the bytes of its closure is as good as one that was constructed: spawn_words.
+  static constexpr bool fits_words =
+      std::is_trivially_copyable_v<Work> && sizeof(Work) <= sizeof(closure_words) && alignof(Work) <= alignof(closure_words);
+  [[nodiscard]] static const task_type& type() noexcept { return type_of; }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+  [[nodiscard]] static constexpr std::size_t closure_at() noexcept { return offsetof(typed_task_block, closure); }
+#pragma GCC diagnostic pop
 
  private:
   void destroy_closure() noexcept { work().~Work(); }

@@ -29,7 +29,8 @@ struct fiber_extras;  // its name and its fiber-local values; most fibers have n
 // Extras in 2 mean that 3 finds the frame. Whoever finds the frame in 1 sees that the second word is no site.
 class fiber_record {
  public:
-  fiber_record() noexcept {}  // NOLINT: `ops` stays as it is, see there
+  fiber_record() noexcept : place_{0}, extras_or_site_{0} {}  // NOLINT: `ops` stays as it is, see there
+  fiber_record(cancel_scope& home, source_location site) noexcept { make_task(home, site); }  // NOLINT
 
   // What the fiber runs; the spawner's to set. A room above may give it a meaning before that: making a record leaves
   // it alone.
@@ -100,8 +101,12 @@ class fiber_record {
   static constexpr std::uintptr_t is_fork = 2;
   static_assert(sizeof(source_location) == sizeof(std::uintptr_t));
 
-  atomic<std::uintptr_t> place_{0};
-  atomic<std::uintptr_t> extras_or_site_{0};
+  union {  // a record that is made as a task writes them once
+    atomic<std::uintptr_t> place_;
+  };
+  union {
+    atomic<std::uintptr_t> extras_or_site_;
+  };
 
  public:  // the last members: what derives from the record goes on in the same word
   // Marks that whoever made the record gives it. The runtime knows one of them: the fiber was cancelled alone, perhaps
