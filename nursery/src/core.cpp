@@ -39,16 +39,17 @@ void spill(worker_cache& from, std::uint32_t how_many) noexcept {
 
 }  // namespace
 
-nursery_core& take_from_pool() {
+nursery_core& take_from_pool(scheduler& of) {
   core_pool& all = pool();
   {
     std::lock_guard hold(all.mutex);
     if (nursery_core* const core = all.first) {
       all.first = core->next_in_pool;
+      core->belongs_to(of);
       return *core;
     }
   }
-  return *new nursery_core;
+  return *new nursery_core(of);
 }
 
 void make_free_slots(worker_cache& full) noexcept {
@@ -59,7 +60,7 @@ void make_free_slots(worker_cache& full) noexcept {
 
 [[gnu::cold]] void not_in_tree(const nursery_core& n, const char* what) {
   throw usage_error(std::string("ramie: ") + what +
-                    (n.joined.get() ? ": called after join(), which closed the nursery. Open another nursery."
+                    (n.has_joined() ? ": called after join(), which closed the nursery. Open another nursery."
                                     : ": called from outside its tree. Only the fiber that opened the nursery and its "
                                       "live descendants may."));
 }
@@ -112,12 +113,12 @@ std::exception_ptr nursery_core::failure_of(const task_block& task) noexcept {
 }
 
 cancelled nursery_core::ending_of(const task_block& task) noexcept {
-  const fiber* const opener = opened_by.get();  // the scope has forgotten it after a join
+  const fiber* const by = opened_by();  // the scope has forgotten it after a join
   nursery_more* const rest = has_more();
-  if (rest == nullptr) return ending(nullptr, opener);
+  if (rest == nullptr) return ending(nullptr, by);
   std::lock_guard hold(rest->mutex);
   const auto own = rest->cancellations.find(&task);
-  return ending(own != rest->cancellations.end() ? &own->second.scope : nullptr, opener);
+  return ending(own != rest->cancellations.end() ? &own->second.scope : nullptr, by);
 }
 
 // One that there was no memory to record is the first if it is what cancelled the nursery, or if there is no other.

@@ -4,7 +4,7 @@
 // Cores are pooled and never given back to the system, so that a task handle that outlives its nursery can still
 // ask whether it lives (`life`). Each worker keeps a worker_cache of them; the rest is in one pool per process.
 //
-// Who touches what. Open to close belongs to the owner: `store`, its part of `live`, `joined`. Descendants are counted,
+// Who touches what. Open to close belongs to the owner: `store`, its part of `live`, `opener`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
 // (`more->mutex` for memory and failures, `waiters_lock` for getters and for a failure that could not be recorded;
 // neither is held while user code runs). Others (a handle dropped outside the tree) announce themselves first:
@@ -89,27 +89,22 @@ struct nursery_more {
   scope_deadline deadline;
 };
 
-enum core_notes : std::uint32_t {
+enum core_notes : std::uint32_t {  // of counted_scope::notes
   // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
-  needs_slow_teardown = 1,
+  needs_slow_teardown = counted_scope::needs_more,
   has_results = 2,  // some result will have to be destroyed
   scattered = 4,    // blocks of ended tasks are in no list: the store is to be put in order
   has_grown = 8,    // the store
 };
 
 struct nursery_core : counted_scope {
-  nursery_core() noexcept : counted_scope(unopened{}) {}
+  explicit nursery_core(scheduler& of) noexcept;
 
   // The owner's, together.
   platform::atomic<std::uint64_t> life{1};
-  platform::owned<fiber*> opened_by{nullptr};  // of this life or the last; the scope's owner only until the join
   nursery_core* next_in_pool = nullptr;
   platform::atomic<nursery_more*> more{nullptr};
-  platform::atomic<std::uint32_t> visitors{0};
-  platform::owned<bool> joined{false};
-  // What its end must look after, besides giving it back: core_notes. By the owner, and by fibers that are counted, so
-  // the owner sees it when they have ended.
-  platform::atomic<std::uint32_t> notes{0};
+  std::uint64_t retired_in_place = 0;  // tasks that ended above the owner's join, but were not reused at once
   block_store store{unused};
 
   // Written by others.
@@ -128,15 +123,18 @@ struct nursery_core : counted_scope {
   [[nodiscard]] bool has_noted(std::uint32_t what) const noexcept {
     return (notes.load(std::memory_order_relaxed) & what) != 0;
   }
+  // All but the visitors: one that finds that it is too late may come and go at any time.
+  void forget_notes() noexcept { notes.fetch_and(~(one_visitor - 1), std::memory_order_relaxed); }
+  [[nodiscard]] bool has_visitors() const noexcept { return notes.load(std::memory_order_acquire) >= one_visitor; }
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.
   [[nodiscard]] nursery_more& need_more();
   [[nodiscard]] nursery_more* has_more() const noexcept { return more.load(std::memory_order_acquire); }
 
-  // Fibers that have ended, roughly.
+  // Fibers that have ended and may have left a block for others, roughly.
   [[nodiscard]] std::uint64_t ended() const noexcept {
-    const auto all = live.spawned() + spawned_by_descendants.load(std::memory_order_relaxed);
-    return all - static_cast<std::uint64_t>(live.now());
+    return retired_in_place + spawned_by_descendants.load(std::memory_order_relaxed) +
+           static_cast<std::uint64_t>(live.more_ended_elsewhere());
   }
 
   // Looks at the caller's own scopes only: they stand still, while this nursery may be ending if it is not theirs.
@@ -170,9 +168,9 @@ struct nursery_core : counted_scope {
 
 // Whether the caller is the owner or a live descendant.
 enum class caller_role : std::uint8_t { owner, descendant, none };
-// opened_by is not null once the nursery has been opened: so scheduler code, whose at.self is null, is not its owner.
+// opened_by() is not null once the nursery has been opened: so scheduler code, whose at.self is null, is not its owner.
 [[nodiscard]] inline bool is_owner(const nursery_core& n, const call_context& at) noexcept {
-  return at.local != nullptr && at.self == n.opened_by.get();
+  return at.local != nullptr && at.self == n.opened_by();
 }
 [[nodiscard]] inline caller_role role_of_caller(const nursery_core& n, const call_context& at) noexcept {
   if (at.self == nullptr) return caller_role::none;
@@ -185,13 +183,13 @@ enum class caller_role : std::uint8_t { owner, descendant, none };
 [[noreturn]] void not_in_tree(const nursery_core& n, const char* what);
 [[nodiscard]] inline caller_role must_be_in_tree(const nursery_core& n, const call_context& at, const char* what) {
   const caller_role who = role_of_caller(n, at);
-  if (who == caller_role::none || n.joined.get()) [[unlikely]]
+  if (who == caller_role::none || n.has_joined()) [[unlikely]]
     not_in_tree(n, what);
   return who;
 }
 
-// From the pool, and back. take_from_pool throws std::bad_alloc.
-[[nodiscard]] nursery_core& take_from_pool();
+// From the pool, for that runtime, and back. take_from_pool throws std::bad_alloc.
+[[nodiscard]] nursery_core& take_from_pool(scheduler& of);
 void make_free_slots(worker_cache& full) noexcept;
 inline constexpr std::uint32_t cached_cores_limit = 64;
 

@@ -107,14 +107,14 @@ RAMIE_FLATTEN worker_local* await_all(nursery_core& n, const call_context& at) {
 
 RAMIE_FLATTEN call_context must_own(const nursery_core& n, const char* what) {
   const call_context at = current_context();
-  if (!is_owner(n, at) || n.joined.get()) [[unlikely]]
+  if (!n.is_open_to(at.self)) [[unlikely]]
     not_the_owner(n, what);
   return at;
 }
 
 void not_the_owner(const nursery_core& n, const char* what) {
   std::string text = std::string("ramie: ") + what;
-  if (n.joined.get()) {
+  if (n.has_joined()) {
     text += ": called after join(), which closed the nursery. Open another nursery.";
   } else if (role_of_caller(n, current_context()) == caller_role::descendant) {
     text += ": called from inside its own tree, it would wait for itself. Only the fiber that opened the nursery may.";
@@ -149,9 +149,9 @@ void clear_more(nursery_core& n, bool results) noexcept {
 }
 
 [[gnu::noinline]] void teardown_slow(nursery_core& n) noexcept {
-  while (n.visitors.load(std::memory_order_acquire) != 0) spin_yield();  // 3
+  while (n.has_visitors()) spin_yield();  // 3
   const bool results = n.has_noted(has_results);
-  if (results) n.store.clear(true, n.live.spawned());
+  if (results) n.store.clear(true, n.ended());
   n.report_carried_if_dropped();
   n.report_what_is_left();
   if (n.has_more() != nullptr) clear_more(n, results);
@@ -163,31 +163,28 @@ void clear_more(nursery_core& n, bool results) noexcept {
 
 [[gnu::noinline]] void recycle_slow(nursery_core& n) noexcept {
   teardown_slow(n);
-  n.store.clear(false, n.live.spawned());
-  n.notes.store(0, std::memory_order_relaxed);
+  n.store.clear(false, n.ended());
+  n.forget_notes();
   worker_cache& here = this_worker_local()->nurseries;  // destructors may have waited, and come back elsewhere
   if (here.free_slots.get() == 0) make_free_slots(here);
-  n.joined.set(false);
   give_core(here, n);
 }
 
 // Blocks of tasks that have ended elsewhere, or whose handle was kept, are in no list.
 [[gnu::noinline]] void put_in_order(nursery_core& n) noexcept {
-  n.notes.store(0, std::memory_order_relaxed);
-  n.store.restart(n.live.spawned());
+  n.forget_notes();
+  n.store.restart(n.ended());
 }
 
 RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
   n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
   platform::light_fence();                                                              // 2
-  const bool unseen = n.visitors.load(std::memory_order_acquire) == 0;                  // 3
-  if (const auto notes = n.notes.load(std::memory_order_relaxed); notes != 0) [[unlikely]] {
+  if (const auto notes = n.notes.load(std::memory_order_acquire); notes != 0) [[unlikely]] {  // 3
     if (notes != scattered) return recycle_slow(n);
     put_in_order(n);
   }
-  if (!unseen || here.free_slots.get() == 0) [[unlikely]]
+  if (here.free_slots.get() == 0) [[unlikely]]
     return recycle_slow(n);
-  n.joined.set(false);
   give_core(here, n);
 }
 
@@ -197,7 +194,7 @@ RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
 
 void end_without_join(nursery_core& n) noexcept {
   auto at = current_context();
-  if (at.self != n.opened_by.get() || at.innermost() != &n) {
+  if (at.self != n.opened_by() || at.innermost() != &n) {
     platform::fatal("a nursery was not destroyed by the block and fiber that opened it.");
   }
   if (n.live.now() != 0) {
@@ -206,12 +203,12 @@ void end_without_join(nursery_core& n) noexcept {
   } else {
     keep_to_budget(at);
   }
-  n.joined.set(true);  // destructors of what it owns find it closed
+  n.opener.add(counted_scope::joined);  // destructors of what it owns find it closed
   end_triggers(n);
 }
 
 [[gnu::noinline]] void end_open(nursery_core& n) noexcept {
-  if (!n.joined.get()) end_without_join(n);
+  if (!n.has_joined()) end_without_join(n);
   if (!is_owner(n, current_context())) not_destroyed_by_owner();
   n.note(needs_slow_teardown);  // it may have been cancelled
   n.close();
@@ -224,6 +221,7 @@ RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local
   return quiet && plain;
 }
 
+// All have ended. `opener` says that it was joined.
 [[gnu::noinline]] void end_join_slow(nursery_core& n) {
   const auto at = current_context();
   n.forget_clean_mark();
@@ -233,6 +231,7 @@ RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local
   if (at.innermost() == &n) {
     n.close();
   } else {
+    n.opener.add(counted_scope::lingers);
     n.end_early();
   }
   if (auto failed = n.first_failure()) std::rethrow_exception(std::move(failed));
@@ -257,6 +256,41 @@ std::vector<std::string> names_of_live(nursery_core& n) {
   return names;
 }
 
+// What is left of a join.
+void finish_join_of(counted_scope& of, join_so_far how_far, queued* other) {
+  auto& n = static_cast<nursery_core&>(of);
+  if (how_far != join_so_far::all_ended) {
+    if (how_far == join_so_far::nothing) {
+      (void)await_all(n, must_own(n, "nursery::join"));
+    } else {
+      const auto [local, unfit] = run_others(n, other);
+      if (local == nullptr) (void)park_until_done(n, n.live, unfit);
+    }
+    n.opener.add(counted_scope::joined);
+  }
+  end_join_slow(n);
+}
+
+}  // namespace
+
+nursery_core::nursery_core(scheduler& of) noexcept : counted_scope(unopened{}, finish_join_of) {
+  belongs_to(of);
+}
+
+namespace {
+
+[[gnu::noinline]] void destroy_slow(nursery_core& n) noexcept {
+  if (n.is_open()) end_open(n);  // not joined, or joined from within another scope
+  const auto at = current_context();
+  if (!is_owner(n, at)) not_destroyed_by_owner();
+  recycle(n, at.local->nurseries);
+}
+
+[[gnu::noinline]] nursery_core& take_core_slow(const call_context& at) {
+  if (at.self == nullptr) outside_a_fiber();
+  return take_from_pool(*at.local->runs_in);
+}
+
 }  // namespace
 
 }  // namespace ramie::nursery_internal
@@ -266,37 +300,29 @@ namespace ramie::inline v0 {
 using nursery_internal::nursery_core;
 
 nursery::nursery(source_location site) {
-  const auto at = runtime_internal::current_context();
-  if (at.self == nullptr) [[unlikely]]
-    nursery_internal::outside_a_fiber();
-  nursery_core* n = nursery_internal::take_core(at.local->nurseries);
+  auto& here = runtime_internal::this_worker_local_or_none();
+  runtime_internal::fiber* const self = here.current.get();
+  nursery_core* n = self != nullptr ? nursery_internal::take_core(here.nurseries) : nullptr;
   if (n == nullptr) [[unlikely]]
-    n = &nursery_internal::take_from_pool();
+    n = &nursery_internal::take_core_slow({&here, self});
   core_ = n;
   life_ = n->life.load(std::memory_order_relaxed);
-  n->open(at, site);
-  n->opened_by.set(at.self);
+  n->opener.set(reinterpret_cast<std::uintptr_t>(self));
+  n->open_again(here, *self, site);
 }
 
 nursery::~nursery() {
   nursery_core& n = *core_;
-  if (n.is_open()) [[unlikely]]
-    nursery_internal::end_open(n);  // not joined, or joined from within another scope
-  const auto at = runtime_internal::current_context();
-  if (!nursery_internal::is_owner(n, at)) [[unlikely]]
-    nursery_internal::not_destroyed_by_owner();
-  nursery_internal::recycle(n, at.local->nurseries);
+  auto& here = runtime_internal::this_worker_local_or_none();
+  if (n.was_joined_by(here.current.get())) [[likely]] {
+    nursery_internal::recycle(n, here.nurseries);
+  } else {
+    nursery_internal::destroy_slow(n);
+  }
 }
 
 void nursery::join() {
-  nursery_core& n = *core_;
-  const auto at = nursery_internal::must_own(n, "nursery::join");
-  const auto* const local = nursery_internal::await_all(n, at);
-  n.joined.set(true);
-  auto& self = runtime_internal::head_of(*at.self);
-  if (!nursery_internal::ends_plainly(n, *local, self)) [[unlikely]]
-    return nursery_internal::end_join_slow(n);
-  n.close_untouched(self);
+  runtime_internal::join_in_place(*core_);
 }
 
 bool nursery::cancel(std::string why, source_location where) noexcept {

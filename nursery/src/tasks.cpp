@@ -37,8 +37,8 @@ class nursery_pin {
   nursery_pin(nursery_core& n, const call_context& at) noexcept
       : home_(n), announced_(role_of_caller(n, at) == caller_role::none) {
     if (!announced_) return;
-    home_.visitors.fetch_add(1, std::memory_order_seq_cst);  // 1
-    platform::heavy_fence();                                 // 2
+    home_.notes.fetch_add(nursery_core::one_visitor, std::memory_order_seq_cst);  // 1
+    platform::heavy_fence();                                                      // 2
   }
   ~nursery_pin() { leave(); }
   // The caller will decrement `visitors` itself.
@@ -48,7 +48,7 @@ class nursery_pin {
 
  private:
   void leave() noexcept {
-    if (std::exchange(announced_, false)) home_.visitors.fetch_sub(1, std::memory_order_release);
+    if (std::exchange(announced_, false)) home_.notes.fetch_sub(nursery_core::one_visitor, std::memory_order_release);
   }
   nursery_core& home_;
   bool announced_;
@@ -115,20 +115,23 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 // The block is made of its parts: a task_block, and what the bytes of the closure stand for.
 task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure,
                         std::size_t closure_at) noexcept {
-  const call_context at = current_context();
-  if (!is_owner(n, at) || n.joined.get()) [[unlikely]]
+  worker_local& here = this_worker_local_or_none();
+  if (!n.is_open_to(here.current.get())) [[unlikely]]
     return nullptr;
-  void* const storage = n.store.try_allocate(0);
-  if (storage == nullptr) [[unlikely]]
-    return nullptr;
+  void* storage = n.unused.take();
+  if (storage == nullptr) [[unlikely]] {
+    storage = n.store.try_allocate(0);
+    if (storage == nullptr) [[unlikely]]
+      return nullptr;
+  }
   auto* const task = ::new (storage) task_block(n, site);
   std::memcpy(static_cast<char*>(storage) + closure_at, &closure, sizeof closure);
   task->ops.store(&type, std::memory_order_release);
-  return static_cast<task_block*>(try_spawn_made(*at.local, n, *task));
+  return static_cast<task_block*>(try_spawn_made(here, n, *task));
 }
 
 reserved_block reserve_task(nursery_core& n, unsigned size_class) {
-  if (is_owner(n, current_context()) && !n.joined.get()) [[likely]] {
+  if (n.is_open_to(this_worker_local_or_none().current.get())) [[likely]] {
     if (void* const storage = n.store.try_allocate(size_class)) [[likely]]
       return {storage, false};
   }
@@ -230,6 +233,7 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
   auto& task = static_cast<task_block&>(record);
   auto& home = static_cast<nursery_core&>(scope);
   const bool in_place = joiner == &home;
+  if (in_place) ++home.retired_in_place;
   if (task.dropped.load(std::memory_order_acquire)) {
     destroy_result(task);
     if (in_place && !task.origin.shared) {
@@ -313,7 +317,7 @@ constexpr ready_ops task_ready_ops{
       return make_ready_node<keyed_waiter>(memory, t.what);
     },
     [](const ready_source& t, waiter&) noexcept {
-      if (must_announce(t)) nursery_of(t).visitors.fetch_sub(1, std::memory_order_release);
+      if (must_announce(t)) nursery_of(t).notes.fetch_sub(nursery_core::one_visitor, std::memory_order_release);
     },
     [](const ready_source& t, waiter&) { return has_finished(task_of(t)); },
     [](const ready_source& t, waiter& node) noexcept { return task_end(nursery_of(t), task_of(t)).publish(node); },
@@ -413,13 +417,20 @@ bool leave_to_fiber(task_block& task, nursery_core& home) noexcept {
   task.dropped.store(true, std::memory_order_release);
 }
 
+// After the join, or not by the owner.
+[[gnu::noinline]] void drop_late(task_block& task, nursery_core& home, std::uint64_t life) noexcept {
+  if (!is_owner(home, current_context())) return drop_elsewhere(task, home, life);
+  if (task.marks.load(std::memory_order_acquire) != 0) return drop_marked(task, home);
+  task.dropped.store(true, std::memory_order_release);
+}
+
 }  // namespace
 
 void drop_task(task_block& task, nursery_core& home, std::uint64_t life) noexcept {
   if (home.life.load(std::memory_order_acquire) != life) [[unlikely]]
     return;
-  if (!is_owner(home, current_context())) [[unlikely]]
-    return drop_elsewhere(task, home, life);
+  if (!home.is_open_to(this_worker_local_or_none().current.get())) [[unlikely]]
+    return drop_late(task, home, life);
   if (task.marks.load(std::memory_order_acquire) != 0) [[unlikely]]  // pairs with the releases in task_retired
     return drop_marked(task, home);
   task.dropped.store(true, std::memory_order_release);

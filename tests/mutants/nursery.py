@@ -12,7 +12,7 @@ MUTANTS = [
     ("the cancellation of a task is kept for ever", TASKS, [("  more.cancellations.erase(&task);\n", "")],
      {"cases": ["a nursery that cancels task after task stays flat in memory"]}),
     ("the end of a task that was cancelled says nothing of it", "nursery/src/core.cpp", [
-        ("return ending(own != rest->cancellations.end() ? &own->second.scope : nullptr, opener);", "return ending(own != rest->cancellations.end() ? nullptr : nullptr, opener);")],
+        ("return ending(own != rest->cancellations.end() ? &own->second.scope : nullptr, by);", "return ending(own != rest->cancellations.end() ? nullptr : nullptr, by);")],
      {"cases": ["a task is cancelled alone: its siblings and its nursery go on"]}),
     ("a closed nursery does not know whose it was", "runtime/src/cancel/scope.cpp", [("s = seen_above(opener); s != nullptr;", "s = (void(opener), seen_above()); s != nullptr;")],
      {"cases": ["a task of a joined nursery says that the fiber that opened the nursery was cancelled"]}),

@@ -48,7 +48,7 @@ MUTANTS = [
         ("announced_(role_of_caller(n, at) == caller_role::none) {", "announced_(false) {")],
      ("handle_dropped_as_its_nursery_ends",)),
     ("the end of a nursery does not wait for handles outside its tree", NURSERY, [
-        ("  while (n.visitors.load(std::memory_order_acquire) != 0) spin_yield();  // 3\n", "")],
+        ("  while (n.has_visitors()) spin_yield();  // 3\n", "")],
      ("handle_dropped_as_its_nursery_ends",)),
     ("a wait for a task believes every wake", TASKS, [
         ("  } while (!has_finished(*handle.block));", "  } while (false);")],

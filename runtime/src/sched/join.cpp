@@ -35,6 +35,17 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* runner::start_in_place(worker& at_
   return w;
 }
 
+// The child was away, or cancelled, or has left something behind: it ends like any fiber, and keeps the frame.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* runner::conclude_called(fiber& f, fiber_end how,
+                                                                       counted_scope& of) noexcept {
+  drop_extras(*f.record);  // the destructors may wait
+  worker* const w = this_worker();
+  conclude(*w, f, how, &of);
+  w->run.frames.give(&f, w->sched.frames);
+  w->current.set(of.owner());
+  return w;
+}
+
 namespace {
 
 // From here on the task has a frame. False: it was cancelled before it started. Mostly nothing was, and nobody comes
@@ -73,33 +84,38 @@ RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joine
 
 }  // namespace
 
-// The child has a frame that was lent to it, and may leave and come back on another worker. True: it has ended and left
-// the frame as it was.
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_record& task, fiber& lent,
-                                                             fiber& joiner, counted_scope& of) noexcept {
+// The child has a frame that was lent to it, and may leave and come back on another worker. What the caller needs again is
+// found from there, so that nothing is kept in registers over the call. True: the child has ended and left the frame as
+// it was.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_record& called, fiber*& frame,
+                                                             counted_scope*& scope) noexcept {
   const auto below = platform::annotate::this_thread();
-  platform::annotate::take_over(&task);  // from its spawner, perhaps a fiber of this very worker
-  lent.record = &task;
-  lent.site.set(task.task_site());
-  task.start_task(&lent);   // as in give_frame: 1
-  platform::light_fence();  // 2
+  platform::annotate::take_over(&called);  // from its spawner, perhaps a fiber of this very worker
+  fiber& starting = *frame;
+  starting.record = &called;
+  starting.site.set(called.task_site());
+  called.start_task(&starting);  // as in give_frame: 1
+  platform::light_fence();       // 2
   const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
-  w->current.set(&lent);
+  w->current.set(&starting);
   bool wanted = true;
-  if (lent.seen_epoch.get() != epoch || task.marks.load(std::memory_order_acquire) != 0) [[unlikely]] {  // 3
-    wanted = begin_slow(*w, lent, epoch);
+  if (starting.seen_epoch.get() != epoch || called.marks.load(std::memory_order_acquire) != 0) [[unlikely]] {  // 3
+    wanted = begin_slow(*w, starting, epoch);
   } else {
     w->count.started.add(1);
   }
-  platform::annotate::hand_over(&lent);
-  platform::annotate::begin_fiber(&lent);
-  const fiber_end how = run_body(task, wanted);
+  platform::annotate::hand_over(&starting);
+  platform::annotate::begin_fiber(&starting);
+  const fiber_end how = run_code(called, wanted);
   w = this_worker();
+  frame = w->current.get();
+  fiber& lent = *frame;
+  fiber_record& task = *lent.record;
+  counted_scope& of = static_cast<counted_scope&>(*lent.home);
+  scope = &of;
   if (lent.touched || lent.scope != &of || how != fiber_end::done) [[unlikely]] {
-    conclude(*w, lent, how, &of);
+    w = conclude_called(lent, how, of);
     platform::annotate::end_fiber(&lent, below);
-    w->run.frames.give(&lent, w->sched.frames);
-    w->current.set(&joiner);
     return false;
   }
   w->count.finished_in_place.add(1);
@@ -111,7 +127,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_r
     ops_of(task).retire(task, of, &of);
   }
   platform::annotate::end_fiber(&lent, below);
-  w->current.set(&joiner);
+  w->current.set(of.owner());
   return true;
 }
 
@@ -143,26 +159,23 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY children_called call_above_exceptions(cou
 
 }  // namespace
 
-RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& scope, worker_local& local) noexcept {
-  auto* w = static_cast<worker*>(&local);
-  const auto& exceptions = *w->exceptions.get();
-  if (exceptions.caught != nullptr || exceptions.uncaught != 0) [[unlikely]]
-    return call_above_exceptions(scope, *w);
-  counted_scope* of = &scope;
-  if (!of->live.any()) [[unlikely]]
-    return {&spend_on_empty_join(*w), nullptr};
-  fiber& joiner = *w->current.get();
+namespace {
+
+RAMIE_FLATTEN bool handles_exceptions(const worker& w) noexcept {
+  const auto& exceptions = *w.exceptions.get();
+  return exceptions.caught != nullptr || exceptions.uncaught != 0;
+}
+
+// Children of `of` from the young end of the ring: there are some, and the caller handles no exception.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY children_called call_youngest(counted_scope* of, worker* w,
+                                                                    const fiber& joiner) noexcept {
   // J7: this stack is the joiner's, whichever worker the children come back on.
   if (!platform::stack_pool::may_call(runner::active_stack(*w), platform::stack_pointer(), w->run.default_promise))
     return {nullptr, nullptr};
   fiber* lent = lend_frame(*w, *of, joiner);
   if (lent == nullptr) [[unlikely]]
     return {nullptr, nullptr};
-  queued* other = nullptr;
   for (;;) {
-    // Laundered: else the compiler keeps the addresses of fields in registers, or rather in memory, for the next round.
-    lent = platform::launder_address(lent);
-    of = platform::launder_address(of);
     const auto polls = w->count.polls.get() + 1;
     if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
       break;
@@ -171,19 +184,55 @@ RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& scope, work
       break;
     w->count.polls.set(polls);
     if (!is_task(entry) || !task_in(entry).is_task_of(*of)) [[unlikely]] {
-      other = entry;
-      break;
+      w->run.lendable.give(lent);
+      return {nullptr, entry};
     }
-    const bool as_it_was = runner::call_task(w, task_in(entry), *lent, joiner, *of);
-    const bool any_left = of->live.any();
-    if (!as_it_was) [[unlikely]]
-      return {any_left ? nullptr : w, nullptr};
-    if (any_left) continue;
+    if (!runner::call_task(w, task_in(entry), lent, of)) [[unlikely]]
+      return {of->live.any() ? nullptr : w, nullptr};
+    if (of->live.any()) continue;
     w->run.lendable.give(lent);
     return {w, nullptr};
   }
   w->run.lendable.give(lent);
-  return {nullptr, other};
+  return {nullptr, nullptr};
+}
+
+}  // namespace
+
+RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& of, worker_local& local) noexcept {
+  auto* const w = static_cast<worker*>(&local);
+  if (handles_exceptions(*w)) [[unlikely]]
+    return call_above_exceptions(of, *w);
+  if (!of.live.any()) [[unlikely]]
+    return {&spend_on_empty_join(*w), nullptr};
+  return call_youngest(&of, w, *w->current.get());
+}
+
+RAMIE_SWITCHES_IDENTITY void join_in_place(counted_scope& scope) {
+  worker_local& at_start = this_worker_local_or_none();
+  fiber* const caller = at_start.current.get();
+  if (!scope.is_open_to(caller) || caller->scope != &scope) [[unlikely]]
+    return scope.finish_join(scope, join_so_far::nothing, nullptr);
+  worker* w = static_cast<worker*>(&at_start);
+  counted_scope* of = &scope;
+  if (of->live.any()) [[likely]] {
+    if (handles_exceptions(*w)) [[unlikely]]
+      return of->finish_join(*of, join_so_far::nothing, nullptr);
+    const auto called = call_youngest(of, w, *caller);
+    of = platform::launder_address(of);
+    if (called.local == nullptr) [[unlikely]]
+      return of->finish_join(*of, join_so_far::stuck, called.other);
+    w = static_cast<worker*>(called.local);
+  } else {
+    w = static_cast<worker*>(&spend_on_empty_join(*w));
+  }
+  fiber& joiner = *of->owner();
+  of->opener.add(counted_scope::joined);
+  const bool quiet = w->cancel_epoch->load(std::memory_order_acquire) == joiner.seen_epoch.get();
+  if (!quiet || !of->untouched() || (of->notes.load(std::memory_order_relaxed) & counted_scope::needs_more) != 0)
+      [[unlikely]]
+    return of->finish_join(*of, join_so_far::all_ended, nullptr);
+  of->close_untouched(joiner);
 }
 
 namespace {

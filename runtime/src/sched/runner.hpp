@@ -29,9 +29,9 @@ class runner {
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
-  // Calls a child of `of` above `joiner`, under a frame that is lent to it: join.cpp. `w` is brought up to date.
-  [[nodiscard]] static bool call_task(worker*& w, fiber_record& task, fiber& lent, fiber& joiner,
-                                      counted_scope& of) noexcept;
+  // Calls a child of `scope` above its owner, under a frame that is lent to it: join.cpp. All but the child are brought up
+  // to date.
+  [[nodiscard]] static bool call_task(worker*& w, fiber_record& called, fiber*& frame, counted_scope*& scope) noexcept;
 
   // The worker must have a policy: the calling fiber yields if the policy says so.
   static worker* preemption_point(worker& w, scheduling_policy::point where) noexcept;
@@ -83,7 +83,9 @@ class runner {
   // Beginning and ending ---------------------------------------------------------------------------------
   [[nodiscard]] static worker* start_here(worker& w, fiber& f) noexcept;
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
+  [[nodiscard]] static fiber_end run_code(fiber_record& record, bool wanted) noexcept;
   [[nodiscard]] static fiber_end run_body(fiber_record& record, bool wanted) noexcept;
+  static worker* conclude_called(fiber& f, fiber_end how, counted_scope& of) noexcept;
   static void conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;
 
@@ -227,14 +229,17 @@ RAMIE_FLATTEN bool runner::begin(worker& w, fiber& f) noexcept {
   return true;
 }
 
-// The fiber's own code: its function, or what is left to do without it; then the destructors of its fiber-locals.
+// The fiber's own code: its function, or what is left to do without it.
+RAMIE_FLATTEN fiber_end runner::run_code(fiber_record& record, bool wanted) noexcept {
+  if (wanted) [[likely]]
+    return ops_of(record).run(record);
+  ops_of(record).discard(record, discard_cause::cancelled);
+  return fiber_end::cancelled;
+}
+
+// Then the destructors of its fiber-locals.
 RAMIE_FLATTEN fiber_end runner::run_body(fiber_record& record, bool wanted) noexcept {
-  auto how = fiber_end::cancelled;
-  if (wanted) [[likely]] {
-    how = ops_of(record).run(record);
-  } else {
-    ops_of(record).discard(record, discard_cause::cancelled);
-  }
+  const auto how = run_code(record, wanted);
   if (record.extras() != nullptr) [[unlikely]]
     drop_extras(record);
   return how;

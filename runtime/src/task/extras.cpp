@@ -26,7 +26,10 @@ fiber_extras& extras_of(fiber_record& record) {
     auto* const fresh = new fiber_extras;
     std::lock_guard hold(names_lock);
     record.set_extras(fresh);
-    if (fiber* const f = record.frame()) f->has_extras.set(true);
+    if (fiber* const f = record.frame()) {
+      f->has_extras.set(true);
+      f->touched = true;  // they are to be dropped when it ends
+    }
   }
   return *record.extras();
 }

@@ -87,7 +87,7 @@ struct task_block : fiber_record {
                                        (from.size_class != 0 ? leaves_large_block : 0));
   }
   // Of the smallest size, the owner's own, and a task of `home`.
-  task_block(cancel_scope& home, source_location site) noexcept : fiber_record(home, site) {}
+  task_block(cancel_scope& home, source_location site) noexcept : fiber_record(no_task_yet{}) { make_task(home, site); }
 
   task_outcome outcome = task_outcome::none;
   block_origin origin;

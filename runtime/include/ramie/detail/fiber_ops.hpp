@@ -30,7 +30,9 @@ struct fiber_extras;  // its name and its fiber-local values; most fibers have n
 class fiber_record {
  public:
   fiber_record() noexcept : place_{0}, extras_or_site_{0} {}  // NOLINT: `ops` stays as it is, see there
-  fiber_record(cancel_scope& home, source_location site) noexcept { make_task(home, site); }  // NOLINT
+  // Is to be made a task.
+  struct no_task_yet {};
+  explicit fiber_record(no_task_yet) noexcept {}  // NOLINT
 
   // What the fiber runs; the spawner's to set. A room above may give it a meaning before that: making a record leaves
   // it alone.

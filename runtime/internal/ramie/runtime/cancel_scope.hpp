@@ -125,15 +125,21 @@ class cancel_scope : private scope_link {
   struct unopened {};
   explicit cancel_scope(unopened) noexcept {}
   void open(const call_context& at, source_location site) noexcept {
-    cancel_scope*& innermost = at.innermost();
     scheduler_ = at.local->runs_in;
-    parent_ = innermost;
-    owner_.set(at.self);
-    depth_ = parent_->depth_ + 1;
-    in_flight_ = static_cast<std::uint32_t>(*at.local->in_flight.get());
+    open_again(*at.local, *at.self, site);
+  }
+  // Like open, for a scope that was open in the same runtime before, or of which belongs_to has said so.
+  void open_again(const worker_local& here, fiber& self, source_location site) noexcept {
+    cancel_scope*& innermost = head_of(self).scope;
+    cancel_scope* const parent = innermost;
+    parent_ = parent;
+    owner_.set(&self);
+    depth_ = parent->depth_ + 1;
+    in_flight_ = static_cast<std::uint32_t>(*here.in_flight.get());
     site_ = site;
     innermost = this;
   }
+  void belongs_to(scheduler& of) noexcept { scheduler_ = &of; }
   // The own scope of a fiber of `home`, which can't end before this is pinned, and may have no frame yet.
   struct of_fiber {};
   cancel_scope(of_fiber, cancel_scope& home, source_location spawned_at) noexcept;
@@ -156,6 +162,8 @@ class cancel_scope : private scope_link {
   // The owner, while inner scopes are still open: nothing in it can be cancelled by it any more.
   void end_early() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return owner_.get() != nullptr; }
+  // Whose innermost scope it is, or was when it opened others; null if it is closed.
+  [[nodiscard]] fiber* owner() const noexcept { return owner_.get(); }
   ~cancel_scope() { close(); }
   cancel_scope(const cancel_scope&) = delete;
   cancel_scope& operator=(const cancel_scope&) = delete;

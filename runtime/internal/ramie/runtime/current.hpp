@@ -44,14 +44,21 @@ struct worker_local {
   platform::owned<std::uint64_t> rng{0};                      // for random choices; never 0 on a worker
   worker_cache nurseries;
   worker_cache memory;  // for tasks
+
+  worker_local() noexcept = default;
+  struct of_no_worker {};
+  explicit constexpr worker_local(of_no_worker) noexcept : lock_user{nullptr, 0, 0} {}
 };
 
 }  // namespace ramie::runtime_internal
 
-// The only thread-local that fibers read (this_worker.cpp). Never by name: the compiler would keep its address, or its
-// value, across a switch to another thread.
+// The only thread-locals that fibers read (this_worker.cpp). Never by name: the compiler would keep their addresses, or
+// values, across a switch to another thread. On the thread of a worker they are the same; on a plain thread the first is
+// null, and the second has neither a fiber nor anything else.
 extern "C" {
 extern constinit thread_local ramie::runtime_internal::worker_local* ramie_this_worker_local
+    [[gnu::visibility("hidden")]] [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local ramie::runtime_internal::worker_local* ramie_this_worker_local_or_none
     [[gnu::visibility("hidden")]] [[gnu::tls_model("initial-exec")]];
 }
 
@@ -65,8 +72,16 @@ namespace ramie::runtime_internal {
   asm volatile("movq ramie_this_worker_local@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(here));
   return here;
 }
+// Like this_worker_local, but on a plain thread one whose `current` is null: for paths that need not tell that from
+// scheduler code.
+[[nodiscard, gnu::always_inline]] inline worker_local& this_worker_local_or_none() noexcept {
+  worker_local* here;
+  asm volatile("movq ramie_this_worker_local_or_none@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(here));
+  return *here;
+}
 #else
 [[nodiscard]] worker_local* this_worker_local() noexcept;
+[[nodiscard]] worker_local& this_worker_local_or_none() noexcept;
 #endif
 
 struct call_context {

@@ -44,14 +44,52 @@
 
 namespace ramie::runtime_internal {
 
-// A scope that counts the fibers spawned into it, and keeps records that the owner may use for its next children.
-struct counted_scope : cancel_scope {
-  using cancel_scope::cancel_scope;
-  live_count live;
-  record_list unused;  // the owner's: the memory of children that have ended in place, plainly
+class queued;
+
+// How far join_in_place came.
+enum class join_so_far : std::uint8_t {
+  nothing,    // it is another case than the plain one; nothing has happened
+  stuck,      // fibers live, and there is no child at hand to call
+  all_ended,  // and the scope is closed for spawns, but has more to do before it is left
 };
 
-class queued;
+// A scope that counts the fibers spawned into it, and keeps records that the owner may use for its next children.
+struct counted_scope : cancel_scope {
+  // Ends a join that join_in_place has begun. `other`: as in children_called. May throw.
+  using join_rest = void(counted_scope& of, join_so_far how_far, queued* other);
+  counted_scope(unopened closed, join_rest* otherwise) noexcept : cancel_scope(closed), finish_join(otherwise) {}
+
+  live_count live;
+  record_list unused;  // the owner's: the memory of children that have ended in place, plainly
+
+  // Who opened it in this life or the last (the scope's owner only until the join), and how far its end is: one word, so
+  // that one comparison answers for both.
+  platform::owned<std::uintptr_t> opener{0};
+  static constexpr std::uintptr_t joined = 1;   // nobody spawns into it any more
+  static constexpr std::uintptr_t lingers = 2;  // with `joined`: inner scopes are still open, so this one is, too
+  [[nodiscard]] bool is_open_to(const fiber* caller) const noexcept {
+    return opener.get() == reinterpret_cast<std::uintptr_t>(caller);
+  }
+  [[nodiscard]] bool was_joined_by(const fiber* caller) const noexcept {
+    return opener.get() == reinterpret_cast<std::uintptr_t>(caller) + joined;
+  }
+  [[nodiscard]] bool has_joined() const noexcept { return (opener.get() & joined) != 0; }
+  [[nodiscard]] fiber* opened_by() const noexcept {
+    return reinterpret_cast<fiber*>(opener.get() & ~(joined | lingers));
+  }
+
+  // What its end must look after, besides giving it back: `needs_more`, and what its maker means by others. By the owner,
+  // and by fibers that are counted, so the owner sees it when they have ended. From one_visitor on: visitors.
+  platform::atomic<std::uint64_t> notes{0};
+  static constexpr std::uint64_t needs_more = 1;  // a join has to look around; so has the end
+  static constexpr std::uint64_t one_visitor = std::uint64_t{1} << 32;
+
+  join_rest* const finish_join;
+};
+
+// The plain join, from beginning to end: the owner calls it, its children are all at hand, nothing was cancelled. Else
+// `finish_join` does the rest. Throws what that throws.
+void join_in_place(counted_scope& of);
 
 // The part of run_descendants that is nearly always all of it: calls children of `of` from the young end of the ring,
 // plain ones, which need no more of a frame than one after the other can share. `local`: the caller's.

@@ -2,7 +2,7 @@
 // How many fibers of a nursery live, and the join that waits until none does.
 //
 // The count is split. `local` is the owner's alone: what it has spawned, less what ended in place, above the
-// owner's join; no other thread writes either. `shared` counts what descendants spawned and
+// owner's join; no other thread writes it. `shared` counts what descendants spawned and
 // takes off what ended anywhere else. Only the sum means something; both may be negative.
 //
 //   shared = 2·count + joining
@@ -32,10 +32,8 @@ namespace ramie::runtime_internal {
 class live_count final : public waitable {
  public:
   // The owner.
-  void spawned_by_owner() noexcept { spawned_.add(1); }
-  void ended_in_place() noexcept { ended_.add(1); }
-  // What the owner has spawned since the count was made.
-  [[nodiscard]] std::uint64_t spawned() const noexcept { return static_cast<std::uint64_t>(spawned_.get()); }
+  void spawned_by_owner() noexcept { local_.add(1); }
+  void ended_in_place() noexcept { local_.add(-1); }
 
   // A descendant, which is counted itself.
   void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
@@ -46,7 +44,7 @@ class live_count final : public waitable {
   // A spawn that failed: the caller is counted itself, so it is never the last.
   void spawn_failed(bool by_owner) noexcept {
     if (by_owner) {
-      ended_.add(1);
+      local_.add(-1);
     } else {
       shared_.fetch_sub(2, std::memory_order_relaxed);
     }
@@ -54,13 +52,17 @@ class live_count final : public waitable {
 
   // A snapshot; exact for the owner when it is zero. Acquire: what the ended fibers did is seen.
   [[nodiscard]] std::int64_t now() const noexcept {
-    return plus_shared(local());
+    return plus_shared(local_.get());
+  }
+  // How many have ended elsewhere since the count was made, less those that descendants have spawned. Roughly.
+  [[nodiscard]] std::int64_t more_ended_elsewhere() const noexcept {
+    return folded_.get() - (shared_.load(std::memory_order_relaxed) >> 1);
   }
 
   // Whether a fiber may still live. Reads `shared`, which other threads write, only if `local` is not positive. Owner
   // only.
   [[nodiscard]] bool any() const noexcept {
-    const auto mine = local();
+    const auto mine = local_.get();
     return mine > 0 || plus_shared(mine) != 0;
   }
 
@@ -69,8 +71,9 @@ class live_count final : public waitable {
   bool publish(waiter& node) override {
     std::lock_guard hold(lock_);
     joiner_ = &node;
-    const auto fold = 2 * local() + 1;
-    ended_.set(spawned_.get());
+    const auto fold = 2 * local_.get() + 1;
+    folded_.add(local_.get());
+    local_.set(0);
     if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;
     joiner_ = nullptr;
     shared_.store(0, std::memory_order_relaxed);
@@ -89,7 +92,7 @@ class live_count final : public waitable {
   }
   // After a wait that was completed.
   void reset() noexcept {
-    ended_.set(spawned_.get());
+    local_.set(0);
     shared_.store(0, std::memory_order_relaxed);
     waker_arrived_.store(false, std::memory_order_relaxed);
   }
@@ -109,13 +112,12 @@ class live_count final : public waitable {
     if (who != nullptr) complete(*who);
   }
 
-  [[nodiscard]] std::int64_t local() const noexcept { return spawned_.get() - ended_.get(); }
   [[nodiscard]] std::int64_t plus_shared(std::int64_t mine) const noexcept {
     return mine + (shared_.load(std::memory_order_acquire) >> 1);
   }
 
-  platform::owned<std::int64_t> spawned_{0};  // both only ever grow
-  platform::owned<std::int64_t> ended_{0};
+  platform::owned<std::int64_t> local_{0};
+  platform::owned<std::int64_t> folded_{0};  // of `local_`, by all joins so far
   alignas(64) platform::atomic<std::int64_t> shared_{0};  // others write it: not in the owner's cache line
   platform::spin_lock lock_;
   platform::atomic<bool> waker_arrived_{false};  // the fiber that took the count to zero has taken the lock
