@@ -176,13 +176,19 @@ void clear_more(nursery_core& n, bool results) noexcept {
   n.store.restart(n.ended());
 }
 
+[[gnu::noinline]] void recycle_noted(nursery_core& n, worker_cache& here, std::uint64_t notes) noexcept {
+  if (notes != scattered) return recycle_slow(n);
+  put_in_order(n);
+  if (here.free_slots.get() == 0) return recycle_slow(n);
+  give_core(here, n);
+}
+
 RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
-  n.life.store(n.life.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // 1
-  platform::light_fence();                                                              // 2
-  if (const auto notes = n.notes.load(std::memory_order_acquire); notes != 0) [[unlikely]] {  // 3
-    if (notes != scattered) return recycle_slow(n);
-    put_in_order(n);
-  }
+  platform::add_one_by_owner(n.life);                         // 1
+  platform::light_fence();                                    // 2
+  const auto notes = n.notes.load(std::memory_order_acquire);  // 3
+  if (notes != 0) [[unlikely]]
+    return recycle_noted(n, here, notes);
   if (here.free_slots.get() == 0) [[unlikely]]
     return recycle_slow(n);
   give_core(here, n);
@@ -286,11 +292,6 @@ namespace {
   recycle(n, at.local->nurseries);
 }
 
-[[gnu::noinline]] nursery_core& take_core_slow(const call_context& at) {
-  if (at.self == nullptr) outside_a_fiber();
-  return take_from_pool(*at.local->runs_in);
-}
-
 }  // namespace
 
 }  // namespace ramie::nursery_internal
@@ -302,13 +303,26 @@ using nursery_internal::nursery_core;
 nursery::nursery(source_location site) {
   auto& here = runtime_internal::this_worker_local_or_none();
   runtime_internal::fiber* const self = here.current.get();
-  nursery_core* n = self != nullptr ? nursery_internal::take_core(here.nurseries) : nullptr;
-  if (n == nullptr) [[unlikely]]
-    n = &nursery_internal::take_core_slow({&here, self});
-  core_ = n;
-  life_ = n->life.load(std::memory_order_relaxed);
-  n->opener.set(reinterpret_cast<std::uintptr_t>(self));
-  n->open_again(here, *self, site);
+  nursery_core* const n = self != nullptr ? nursery_internal::take_core(here.nurseries) : nullptr;
+  if (n != nullptr) [[likely]] {
+    core_ = n;
+    life_ = n->life.load(std::memory_order_relaxed);
+    n->opener.set(reinterpret_cast<std::uintptr_t>(self));
+    n->open_again(here, *self, site);
+  } else {
+    open_slow(site);
+  }
+}
+
+// There is no core at hand, or the caller is no fiber.
+[[gnu::noinline]] void nursery::open_slow(source_location site) {
+  const auto at = runtime_internal::current_context();
+  if (at.self == nullptr) nursery_internal::outside_a_fiber();
+  nursery_core& n = nursery_internal::take_from_pool(*at.local->runs_in);
+  core_ = &n;
+  life_ = n.life.load(std::memory_order_relaxed);
+  n.opener.set(reinterpret_cast<std::uintptr_t>(at.self));
+  n.open_again(*at.local, *at.self, site);
 }
 
 nursery::~nursery() {

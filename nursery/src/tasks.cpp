@@ -113,8 +113,7 @@ void count_in(nursery_core& n, bool by_owner) noexcept {
 }  // namespace
 
 // The block is made of its parts: a task_block, and what the bytes of the closure stand for.
-task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure,
-                        std::size_t closure_at) noexcept {
+task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure) noexcept {
   worker_local& here = this_worker_local_or_none();
   if (!n.is_open_to(here.current.get())) [[unlikely]]
     return nullptr;
@@ -125,7 +124,7 @@ task_block* spawn_words(nursery_core& n, const task_type& type, source_location 
       return nullptr;
   }
   auto* const task = ::new (storage) task_block(n, site);
-  std::memcpy(static_cast<char*>(storage) + closure_at, &closure, sizeof closure);
+  std::memcpy(static_cast<char*>(storage) + type.closure_at, &closure, sizeof closure);
   task->ops.store(&type, std::memory_order_release);
   return static_cast<task_block*>(try_spawn_made(here, n, *task));
 }

@@ -133,7 +133,7 @@ inline pops_old(r, n) {              /* head_view::popped_old: steal goes along 
   q[r].stolen = 0; forget(r);
   bump(r)
 }
-inline out_of_reach(r, t, n) {       /* is_out_of_reach(t - 1 - seen) */
+inline out_of_reach(r, t, n) {       /* pop_young_quick, count_longest */
   if
   :: !q[r].knows -> n = 0            /* the head is not that one, so an RMW follows whatever this says */
   :: else ->

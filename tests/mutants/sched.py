@@ -12,8 +12,8 @@ MUTANTS = [
     ("young pop without a tag", DEQUE, [("return head_view((bits_ & ~stolen_mark) + one_tag); }", "return head_view(bits_ & ~stolen_mark); }")], ["ring_ends"]),
     ("tag before the tail", DEQUE, [
         ("    tail_.store(static_cast<std::uint16_t>(tail - 1), std::memory_order_release);  // before the RMW in take_lowered\n", ""),
-        ("    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));\n",
-         "    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));\n    tail_.store(lowered);\n"),
+        ("    set_longest(static_cast<std::uint16_t>(lowered - mine.real()));\n",
+         "    set_longest(static_cast<std::uint16_t>(lowered - mine.real()));\n    tail_.store(lowered);\n"),
     ], ["ring_ends"]),
     ("a second thief does not interrupt the owner", DEQUE, [("      platform::heavy_fence();\n", "")], ["ring_two_thefts", "ring_two_thefts_at_wrap"]),
     ("a second thief interrupts the owner after it has seen the tail", DEQUE, [
@@ -25,11 +25,11 @@ MUTANTS = [
         ("      if (head.real() == tail_.load(std::memory_order_relaxed)) return nullptr;  // without an interrupt for nothing\n      platform::heavy_fence();\n",
          "      if (head.real() != tail_.load(std::memory_order_relaxed)) platform::heavy_fence();\n")], ["ring_filled_between_looks"]),
     ("a claim leaves no mark", DEQUE, [("(upper() | stolen_mark) + one_tag};", "upper() + one_tag};")], ["ring_two_thefts"]),
-    ("young pop without an RMW one entry too far", DEQUE, [("return 2u * older >= longest_.get();", "return 2u * older + 1 >= longest_.get();")], ["ring_two_thefts"]),
-    ("what was pushed does not count for the longest", DEQUE, [("    longest_.set(older + 1u);\n", "")], ["ring_ends", "ring_mixed_pops"]),
+    ("young pop without an RMW one entry too far", DEQUE, [("const auto older_half = (longest + 1) / 2;", "const auto older_half = longest / 2;")], ["ring_two_thefts"]),
+    ("what was pushed does not count for the longest", DEQUE, [("    set_longest(older + 1u);\n", "    safe_from_.set(youngest);\n    safe_count_.set(1);\n")], ["ring_ends", "ring_mixed_pops"]),
     ("young pop without an RMW after the head has moved", DEQUE, [
-        ("    if (head_.load(std::memory_order_relaxed) != head.bits()) [[unlikely]]\n      return take_lowered_slow(tail);\n",
-         "    (void)head_.load(std::memory_order_relaxed);\n")], ["ring_two_thefts", "ring_mixed_pops"]),
+        ("    if (head_.load(std::memory_order_relaxed) != seen_head_.get()) [[unlikely]] {",
+         "    if (head_.load(std::memory_order_relaxed) == no_head) {")], ["ring_two_thefts", "ring_mixed_pops"]),
     ("young pop without an RMW where there is no membarrier", DEQUE, [("platform::asymmetric() ? mine.bits() : no_head", "mine.bits()")], ["ring_two_thefts"]),
     ("unsigned length", DEQUE, [("const auto length = static_cast<std::int16_t>(tail - head.real());\n    if (length <= 0)",
                                  "const auto length = static_cast<std::uint16_t>(tail - head.real());\n    if (length == 0)")], ["ring_ends"]),

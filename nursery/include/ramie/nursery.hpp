@@ -56,8 +56,8 @@ using namespace runtime_internal;
 
 // The plain case of a small closure, in one step that passes everything in registers: the owner spawns, without options,
 // and has nothing to inherit. Null: it is another case, or there is no memory at hand; nothing has happened.
-[[nodiscard]] task_block* spawn_words(nursery_core& n, const task_type& type, source_location site, closure_words closure,
-                                      std::size_t closure_at) noexcept;
+[[nodiscard]] task_block* spawn_words(nursery_core& n, const task_type& type, source_location site,
+                                      closure_words closure) noexcept;
 
 // Any other spawn is three steps: reserve a block, make the task there, launch it. What they pass on fits into registers.
 //
@@ -210,7 +210,7 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
       nursery_internal::closure_words closure{};
       const work copy(std::forward<F>(f));
       if constexpr (!std::is_empty_v<work>) std::memcpy(&closure, &copy, sizeof copy);
-      auto* const made = nursery_internal::spawn_words(*core_, block::type(), how, closure, block::closure_at());
+      auto* const made = nursery_internal::spawn_words(*core_, block::type(), how, closure);
       if (made != nullptr) [[likely]]
         return task<result>({made, core_, life_});
       return start_block<block, result>(how, copy);
@@ -259,6 +259,7 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
       throw;
     }
   }
+  void open_slow(source_location site);
   nursery_internal::nursery_core* core_;
   std::uint64_t life_;  // which of the core's lives this is
 };

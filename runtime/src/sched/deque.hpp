@@ -104,16 +104,29 @@ class deque {
 
   // Owner only; may run beside steal().
   [[nodiscard]] T* pop_young() noexcept {
+    bool lowered = false;
+    T* const item = pop_young_quick(lowered);
+    return item != nullptr ? item : pop_young_rest(lowered);
+  }
+  // In two steps, for a caller that calls nothing in between: without an RMW, if that is possible (D8); else null, and
+  // pop_young_rest must follow.
+  [[nodiscard]] T* pop_young_quick(bool& has_lowered) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
-    const head_view head(seen_head_.get());
-    if (!is_out_of_reach(static_cast<std::uint16_t>(lowered - head.real()))) [[unlikely]]
-      return pop_young_slow(tail);
+    if (static_cast<std::uint16_t>(lowered - safe_from_.get()) >= safe_count_.get()) [[unlikely]]
+      return nullptr;
     tail_.store(lowered, std::memory_order_release);
     platform::free_fence();
-    if (head_.load(std::memory_order_relaxed) != head.bits()) [[unlikely]]
-      return take_lowered_slow(tail);
+    if (head_.load(std::memory_order_relaxed) != seen_head_.get()) [[unlikely]] {
+      has_lowered = true;
+      return nullptr;
+    }
     return slot(lowered).load(std::memory_order_relaxed);
+  }
+  [[nodiscard, gnu::noinline]] T* pop_young_rest(bool has_lowered) noexcept {
+    const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
+    if (has_lowered) return take_lowered(static_cast<std::uint16_t>(tail + 1));
+    return count_longest(static_cast<std::uint16_t>(tail - 1)) ? pop_young() : pop_young_slow(tail);
   }
 
   // Any thread but the victim's owner; `into` is the caller's own, empty ring. Returns one entry to
@@ -201,23 +214,28 @@ class deque {
 
   static constexpr std::uint64_t no_head = std::uint64_t{1} << 16;  // steal is never past real
 
-  // D8: whether the entry with so many older ones is in the younger half. (65,535: the ring is empty, or its head has
-  // moved.)
-  [[nodiscard]] bool is_out_of_reach(std::uint16_t older) noexcept {
-    if (older < longest_.get()) [[likely]]
-      return 2u * older >= longest_.get();
-    if (older == 0 || older >= capacity) return false;
-    longest_.set(older + 1u);
+  // D8: what was pushed up to `youngest` counts for the longest. True: more than before. (If the ring is empty, or its head
+  // has moved, there are 65,535 older ones.)
+  [[nodiscard]] bool count_longest(std::uint16_t youngest) noexcept {
+    const head_view head(seen_head_.get());
+    const auto older = static_cast<std::uint16_t>(youngest - head.real());
+    if (head.bits() == no_head || older < longest_.get() || older == 0 || older >= capacity) return false;
+    set_longest(older + 1u);
     return true;
   }
+  // The younger half of so many.
+  void set_longest(std::uint32_t longest) noexcept {
+    const auto older_half = (longest + 1) / 2;
+    longest_.set(longest);
+    safe_from_.set(static_cast<std::uint16_t>(head_view(seen_head_.get()).real() + older_half));
+    safe_count_.set(seen_head_.get() != no_head ? static_cast<std::uint16_t>(longest - older_half) : 0);
+  }
 
-  [[gnu::noinline]] T* pop_young_slow(std::uint16_t tail) noexcept {
+  T* pop_young_slow(std::uint16_t tail) noexcept {
     if (head_view(head_.load(std::memory_order_relaxed)).real() == tail) return nullptr;
     tail_.store(static_cast<std::uint16_t>(tail - 1), std::memory_order_release);  // before the RMW in take_lowered
     return take_lowered(tail);
   }
-
-  [[gnu::noinline]] T* take_lowered_slow(std::uint16_t tail) noexcept { return take_lowered(tail); }
 
   // The tail was lowered from `tail`.
   T* take_lowered(std::uint16_t tail) noexcept {
@@ -232,7 +250,7 @@ class deque {
       mine = head_view(bits).tagged();
     } while (!head_.compare_exchange_weak(bits, mine.bits(), std::memory_order_acq_rel, std::memory_order_acquire));
     seen_head_.set(platform::asymmetric() ? mine.bits() : no_head);
-    longest_.set(static_cast<std::uint16_t>(lowered - mine.real()));
+    set_longest(static_cast<std::uint16_t>(lowered - mine.real()));
     return slot(lowered).load(std::memory_order_relaxed);
   }
 
@@ -287,6 +305,8 @@ class deque {
   // ring was since, with that head, but perhaps now.
   platform::owned<std::uint64_t> seen_head_{no_head};
   platform::owned<std::uint32_t> longest_{0};
+  platform::owned<std::uint16_t> safe_from_{0};  // the younger half of that: its first, and how many
+  platform::owned<std::uint16_t> safe_count_{0};
   alignas(platform::cache_line) platform::atomic<T*> slots_[capacity] = {};
 };
 

@@ -35,17 +35,6 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY worker* runner::start_in_place(worker& at_
   return w;
 }
 
-// The child was away, or cancelled, or has left something behind: it ends like any fiber, and keeps the frame.
-RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* runner::conclude_called(fiber& f, fiber_end how,
-                                                                       counted_scope& of) noexcept {
-  drop_extras(*f.record);  // the destructors may wait
-  worker* const w = this_worker();
-  conclude(*w, f, how, &of);
-  w->run.frames.give(&f, w->sched.frames);
-  w->current.set(of.owner());
-  return w;
-}
-
 namespace {
 
 // From here on the task has a frame. False: it was cancelled before it started. Mostly nothing was, and nobody comes
@@ -75,61 +64,73 @@ RAMIE_NOINLINE fiber* make_lendable(worker& w, counted_scope& of, std::uint64_t 
   return f;
 }
 
-// A frame for the plain children that a join calls, one after the other. Null: there is no memory.
-RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joiner) noexcept {
-  const auto clean_at = joiner.seen_epoch.get();  // what the joiner has found clean is clean for a child of its innermost
-  fiber* const f = w.run.lendable.take(of, clean_at);
-  return f != nullptr ? f : make_lendable(w, of, clean_at);
+}  // namespace
+
+// A child is about to run under a frame that is lent to it, above the owner of its home. False: not simply that; begin_slow
+// decides.
+RAMIE_FLATTEN bool runner::enter_task(worker& w, fiber_record& task, fiber& lent) noexcept {
+  platform::annotate::take_over(&task);  // from its spawner, perhaps a fiber of this very worker
+  lent.record = &task;
+  lent.site.set(task.task_site());
+  task.start_task(&lent);   // as in give_frame: 1
+  platform::light_fence();  // 2
+  const auto epoch = w.cancel_epoch->load(std::memory_order_acquire);
+  w.current.set(&lent);
+  if (lent.seen_epoch.get() != epoch || task.marks.load(std::memory_order_acquire) != 0) [[unlikely]]  // 3
+    return false;
+  w.count.started.add(1);
+  platform::annotate::hand_over(&lent);
+  platform::annotate::begin_fiber(&lent);
+  return true;
+}
+
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY fiber_end runner::run_task_slow(worker& w, fiber& lent) noexcept {
+  const bool wanted = begin_slow(w, lent, w.cancel_epoch->load(std::memory_order_acquire));
+  platform::annotate::hand_over(&lent);
+  platform::annotate::begin_fiber(&lent);
+  return run_code(*lent.record, wanted);
+}
+
+// Has the child ended, and left the frame as it was?
+RAMIE_FLATTEN bool runner::left_as_it_was(const fiber& lent, const cancel_scope& of, fiber_end how) noexcept {
+  return !(lent.touched || lent.scope != &of || how != fiber_end::done);
+}
+
+// It was away, or cancelled, or has left something behind: it ends like any fiber, and keeps the frame. Returns where the
+// joiner is then.
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* runner::end_touched_task(fiber& lent, fiber_end how,
+                                                                         platform::annotate::thread_note below) noexcept {
+  drop_extras(*lent.record);  // the destructors may wait
+  worker* const w = this_worker();
+  counted_scope& of = static_cast<counted_scope&>(*lent.home);
+  conclude(*w, lent, how, &of);
+  platform::annotate::end_fiber(&lent, below);
+  w->run.frames.give(&lent, w->sched.frames);
+  w->current.set(of.owner());
+  return w;
+}
+
+namespace {
+
+// A task that has ended leaves something. Returns the frame.
+RAMIE_NOINLINE fiber* retire_task(worker& w, fiber& lent) noexcept {
+  counted_scope& of = static_cast<counted_scope&>(*lent.home);
+  fiber_record& task = *lent.record;
+  w.current.set(nullptr);
+  ops_of(task).retire(task, of, &of);
+  w.current.set(of.owner());
+  return &lent;
+}
+
+struct popped {
+  queued* entry;
+  fiber* lent;  // as it was given
+};
+RAMIE_NOINLINE popped pop_for_join(worker& w, fiber* lent, bool has_lowered) noexcept {
+  return {run_queues::pop_youngest_rest(w, has_lowered), lent};
 }
 
 }  // namespace
-
-// The child has a frame that was lent to it, and may leave and come back on another worker. What the caller needs again is
-// found from there, so that nothing is kept in registers over the call. True: the child has ended and left the frame as
-// it was.
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY bool runner::call_task(worker*& w, fiber_record& called, fiber*& frame,
-                                                             counted_scope*& scope) noexcept {
-  const auto below = platform::annotate::this_thread();
-  platform::annotate::take_over(&called);  // from its spawner, perhaps a fiber of this very worker
-  fiber& starting = *frame;
-  starting.record = &called;
-  starting.site.set(called.task_site());
-  called.start_task(&starting);  // as in give_frame: 1
-  platform::light_fence();       // 2
-  const auto epoch = w->cancel_epoch->load(std::memory_order_acquire);
-  w->current.set(&starting);
-  bool wanted = true;
-  if (starting.seen_epoch.get() != epoch || called.marks.load(std::memory_order_acquire) != 0) [[unlikely]] {  // 3
-    wanted = begin_slow(*w, starting, epoch);
-  } else {
-    w->count.started.add(1);
-  }
-  platform::annotate::hand_over(&starting);
-  platform::annotate::begin_fiber(&starting);
-  const fiber_end how = run_code(called, wanted);
-  w = this_worker();
-  frame = w->current.get();
-  fiber& lent = *frame;
-  fiber_record& task = *lent.record;
-  counted_scope& of = static_cast<counted_scope&>(*lent.home);
-  scope = &of;
-  if (lent.touched || lent.scope != &of || how != fiber_end::done) [[unlikely]] {
-    w = conclude_called(lent, how, of);
-    platform::annotate::end_fiber(&lent, below);
-    return false;
-  }
-  w->count.finished_in_place.add(1);
-  if (task.ends_plainly()) [[likely]] {
-    of.unused.put(task);
-    of.live.ended_in_place();
-  } else {
-    w->current.set(nullptr);
-    ops_of(task).retire(task, of, &of);
-  }
-  platform::annotate::end_fiber(&lent, below);
-  w->current.set(of.owner());
-  return true;
-}
 
 namespace {
 
@@ -166,35 +167,80 @@ RAMIE_FLATTEN bool handles_exceptions(const worker& w) noexcept {
   return exceptions.caught != nullptr || exceptions.uncaught != 0;
 }
 
-// Children of `of` from the young end of the ring: there are some, and the caller handles no exception.
-RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY children_called call_youngest(counted_scope* of, worker* w,
-                                                                    const fiber& joiner) noexcept {
-  // J7: this stack is the joiner's, whichever worker the children come back on.
-  if (!platform::stack_pool::may_call(runner::active_stack(*w), platform::stack_pointer(), w->run.default_promise))
-    return {nullptr, nullptr};
-  fiber* lent = lend_frame(*w, *of, joiner);
-  if (lent == nullptr) [[unlikely]]
-    return {nullptr, nullptr};
-  for (;;) {
-    const auto polls = w->count.polls.get() + 1;
-    if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
-      break;
-    queued* const entry = run_queues::pop_youngest_entry(*w);
-    if (entry == nullptr) [[unlikely]]
-      break;
-    w->count.polls.set(polls);
-    if (!is_task(entry) || !task_in(entry).is_task_of(*of)) [[unlikely]] {
-      w->run.lendable.give(lent);
-      return {nullptr, entry};
-    }
-    if (!runner::call_task(w, task_in(entry), lent, of)) [[unlikely]]
-      return {of->live.any() ? nullptr : w, nullptr};
-    if (of->live.any()) continue;
-    w->run.lendable.give(lent);
-    return {w, nullptr};
+// J7: this stack is the joiner's, whichever worker the children come back on.
+RAMIE_FLATTEN bool has_room(const worker& w) noexcept {
+  return platform::stack_pool::may_call(runner::active_stack(w), platform::stack_pointer(), w.run.default_promise);
+}
+
+// A poll of a join's. Null: none is to be taken now, or there is none.
+RAMIE_FLATTEN queued* poll_youngest(worker*& w, fiber*& lent) noexcept {
+  const auto polls = w->count.polls.get() + 1;
+  if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
+    return nullptr;
+  bool has_lowered = false;
+  queued* entry = run_queues::pop_youngest_quick(*w, has_lowered);
+  if (entry == nullptr) [[unlikely]] {
+    const auto found = pop_for_join(*w, lent, has_lowered);
+    if (found.entry == nullptr) return nullptr;
+    entry = found.entry;
+    lent = found.lent;
+    w = this_worker();
   }
-  w->run.lendable.give(lent);
-  return {nullptr, nullptr};
+  w->count.polls.add(1);
+  return entry;
+}
+
+struct calls_made {
+  worker* w;      // of the moment
+  fiber* lent;    // null: the last child kept it
+  queued* other;  // what was taken and is no plain child; or null
+  bool any_left;
+};
+
+// Calls children from the young end of the ring, of which there are some. Nothing is kept in registers while one runs:
+// what is needed then is found from the worker, whose current fiber is the child that has just ended.
+RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY calls_made call_youngest(worker* w, fiber* lent) noexcept {
+  for (;;) {
+    queued* const entry = poll_youngest(w, lent);
+    if (entry == nullptr) [[unlikely]]
+      return {w, lent, nullptr, true};
+    if (!is_task(entry) || !task_in(entry).is_task_of(*lent->home)) [[unlikely]]
+      return {w, lent, entry, true};
+    const auto below = platform::annotate::this_thread();
+    fiber_end how = fiber_end::done;
+    if (runner::enter_task(*w, task_in(entry), *lent)) [[likely]] {
+      how = ops_of(task_in(entry)).run(task_in(entry));
+    } else {
+      how = runner::run_task_slow(*w, *lent);
+    }
+    w = this_worker();
+    lent = w->current.get();
+    counted_scope* of = static_cast<counted_scope*>(lent->home);
+    if (!runner::left_as_it_was(*lent, *of, how)) [[unlikely]] {
+      w = runner::end_touched_task(*lent, how, below);
+      return {w, nullptr, nullptr, true};
+    }
+    w->count.finished_in_place.add(1);
+    fiber_record& task = *lent->record;
+    if (task.ends_plainly()) [[likely]] {
+      of->unused.put(task);
+      of->live.ended_in_place();
+      w->current.set(of->owner());
+    } else {
+      lent = retire_task(*w, *lent);
+      w = this_worker();
+      of = static_cast<counted_scope*>(lent->home);
+    }
+    platform::annotate::end_fiber(lent, below);
+    if (!of->live.any()) return {w, lent, nullptr, false};
+  }
+}
+
+// A frame for the plain children that a join calls, one after the other. Null: there is no memory.
+RAMIE_FLATTEN fiber* lend_frame(worker& w, counted_scope& of, const fiber& joiner) noexcept {
+  const auto clean_at = joiner.seen_epoch.get();  // what the joiner has found clean is clean for a child of its innermost
+  fiber* const f = w.run.lendable.take(of, clean_at);
+  return f != nullptr ? f : make_lendable(w, of, clean_at);
 }
 
 }  // namespace
@@ -205,34 +251,62 @@ RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& of, worker_
     return call_above_exceptions(of, *w);
   if (!of.live.any()) [[unlikely]]
     return {&spend_on_empty_join(*w), nullptr};
-  return call_youngest(&of, w, *w->current.get());
+  if (!has_room(*w)) return {nullptr, nullptr};
+  fiber* const lent = lend_frame(*w, of, *w->current.get());
+  if (lent == nullptr) [[unlikely]]
+    return {nullptr, nullptr};
+  const auto called = call_youngest(w, lent);
+  if (called.lent != nullptr) called.w->run.lendable.give(called.lent);
+  return {called.any_left && of.live.any() ? nullptr : called.w, called.other};
 }
 
-RAMIE_SWITCHES_IDENTITY void join_in_place(counted_scope& scope) {
-  worker_local& at_start = this_worker_local_or_none();
-  fiber* const caller = at_start.current.get();
-  if (!scope.is_open_to(caller) || caller->scope != &scope) [[unlikely]]
-    return scope.finish_join(scope, join_so_far::nothing, nullptr);
-  worker* w = static_cast<worker*>(&at_start);
-  counted_scope* of = &scope;
-  if (of->live.any()) [[likely]] {
-    if (handles_exceptions(*w)) [[unlikely]]
-      return of->finish_join(*of, join_so_far::nothing, nullptr);
-    const auto called = call_youngest(of, w, *caller);
-    of = platform::launder_address(of);
-    if (called.local == nullptr) [[unlikely]]
-      return of->finish_join(*of, join_so_far::stuck, called.other);
-    w = static_cast<worker*>(called.local);
-  } else {
-    w = static_cast<worker*>(&spend_on_empty_join(*w));
-  }
-  fiber& joiner = *of->owner();
-  of->opener.add(counted_scope::joined);
-  const bool quiet = w->cancel_epoch->load(std::memory_order_acquire) == joiner.seen_epoch.get();
-  if (!quiet || !of->untouched() || (of->notes.load(std::memory_order_relaxed) & counted_scope::needs_more) != 0)
+namespace {
+
+// The last children have ended, or there were none.
+RAMIE_FLATTEN void leave_scope(const worker_local& here, counted_scope& of) {
+  fiber& joiner = *of.owner();
+  of.opener.add(counted_scope::joined);
+  const bool quiet = here.cancel_epoch->load(std::memory_order_acquire) == joiner.seen_epoch.get();
+  if (!quiet || !of.untouched() || (of.notes.load(std::memory_order_relaxed) & counted_scope::needs_more) != 0)
       [[unlikely]]
-    return of->finish_join(*of, join_so_far::all_ended, nullptr);
-  of->close_untouched(joiner);
+    return of.finish_join(of, join_so_far::all_ended, nullptr);
+  of.close_untouched(joiner);
+}
+
+RAMIE_NOINLINE void join_nobody(worker& w, counted_scope& of) {
+  leave_scope(spend_on_empty_join(w), of);
+}
+
+// Some are left, or a child was away. The worker's current fiber is the joiner.
+RAMIE_NOINLINE void leave_off(const calls_made& called) {
+  worker& w = *called.w;
+  counted_scope& of = static_cast<counted_scope&>(*w.current.get()->scope);
+  if (called.lent != nullptr) w.run.lendable.give(called.lent);
+  if (of.live.any()) return of.finish_join(of, join_so_far::stuck, called.other);
+  leave_scope(w, of);
+}
+
+}  // namespace
+
+RAMIE_SWITCHES_IDENTITY void join_in_place(counted_scope& of) {
+  worker_local& here = this_worker_local_or_none();
+  fiber* const joiner = here.current.get();
+  if (!of.is_open_to(joiner) || joiner->scope != &of) [[unlikely]]
+    return of.finish_join(of, join_so_far::nothing, nullptr);
+  worker& w = static_cast<worker&>(here);
+  if (!of.live.any()) [[unlikely]]
+    return join_nobody(w, of);
+  if (handles_exceptions(w) || !has_room(w)) [[unlikely]]
+    return of.finish_join(of, join_so_far::nothing, nullptr);
+  fiber* const lent = w.run.lendable.take(of, joiner->seen_epoch.get());
+  if (lent == nullptr) [[unlikely]]
+    return of.finish_join(of, join_so_far::nothing, nullptr);
+  const auto called = call_youngest(&w, lent);
+  if (called.any_left) [[unlikely]]
+    return leave_off(called);
+  counted_scope& left = static_cast<counted_scope&>(*called.lent->home);
+  called.w->run.lendable.give(called.lent);
+  leave_scope(*called.w, left);
 }
 
 namespace {

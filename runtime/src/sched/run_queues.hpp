@@ -74,6 +74,13 @@ class run_queues {
   [[nodiscard]] static fiber* pop_youngest(worker& w) noexcept;
   // Like pop_youngest, but a task stays one: the caller gives it a frame (fiber_of), or runs it without.
   [[nodiscard]] static queued* pop_youngest_entry(worker& w) noexcept { return w.queue.ring.pop_young(); }
+  // The same in two steps (deque.hpp).
+  [[nodiscard]] static queued* pop_youngest_quick(worker& w, bool& has_lowered) noexcept {
+    return w.queue.ring.pop_young_quick(has_lowered);
+  }
+  [[nodiscard]] static queued* pop_youngest_rest(worker& w, bool has_lowered) noexcept {
+    return w.queue.ring.pop_young_rest(has_lowered);
+  }
   // The fiber in an entry that was taken; a task gets its frame. Null: there was no memory for one, and the task is gone.
   [[nodiscard]] static fiber* fiber_of(worker& w, queued* entry) noexcept {
     return is_task(entry) ? give_frame(w, task_in(entry)) : &fiber_in(entry);

@@ -29,9 +29,11 @@ class runner {
   // Calls an unstarted fiber above `joiner`, on the same stack (join.hpp).
   [[nodiscard]] static worker* start_in_place(worker& w, fiber& f, fiber& joiner, const cancel_scope& of) noexcept;
 
-  // Calls a child of `scope` above its owner, under a frame that is lent to it: join.cpp. All but the child are brought up
-  // to date.
-  [[nodiscard]] static bool call_task(worker*& w, fiber_record& called, fiber*& frame, counted_scope*& scope) noexcept;
+  // The steps of calling a child under a frame that is lent to it: join.cpp.
+  [[nodiscard]] static bool enter_task(worker& w, fiber_record& task, fiber& lent) noexcept;
+  [[nodiscard]] static fiber_end run_task_slow(worker& w, fiber& lent) noexcept;
+  [[nodiscard]] static bool left_as_it_was(const fiber& lent, const cancel_scope& of, fiber_end how) noexcept;
+  static worker* end_touched_task(fiber& lent, fiber_end how, platform::annotate::thread_note below) noexcept;
 
   // The worker must have a policy: the calling fiber yields if the policy says so.
   static worker* preemption_point(worker& w, scheduling_policy::point where) noexcept;
@@ -85,7 +87,6 @@ class runner {
   [[nodiscard]] static bool begin(worker& w, fiber& f) noexcept;
   [[nodiscard]] static fiber_end run_code(fiber_record& record, bool wanted) noexcept;
   [[nodiscard]] static fiber_end run_body(fiber_record& record, bool wanted) noexcept;
-  static worker* conclude_called(fiber& f, fiber_end how, counted_scope& of) noexcept;
   static void conclude(worker& w, fiber& f, fiber_end how, const cancel_scope* joiner) noexcept;
   static void fail_to_start(worker& w, fiber& f) noexcept;
 

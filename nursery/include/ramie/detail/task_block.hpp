@@ -43,6 +43,7 @@ struct task_block;
 struct task_type : fiber_ops {
   void (*destroy_result)(task_block&) noexcept;  // null: there is nothing to destroy
   void (*destroy_closure)(task_block&) noexcept;
+  std::size_t closure_at;  // offset in the block
 };
 
 // How far the end of a task is. One word, so that exactly one of two sees the other: who ends it, or who waits for it
@@ -207,7 +208,7 @@ struct typed_task_block final : result_holder<R> {
 
   static constexpr task_type type_of{{&run, &discard, &task_retired, &task_aimed_at},
                                      result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr,
-                                     &destroy_closure_of};
+                                     &destroy_closure_of, closure_at()};
 
   alignas(Work) std::byte closure[sizeof(Work)];
 };

@@ -27,11 +27,15 @@ void add_owned(atomic<T>& a, T d) noexcept {
   a.quiet_store(static_cast<T>(a.quiet_load() + d));
 }
 }  // namespace detail
+inline void add_one_by_owner(atomic<std::uint64_t>& a) noexcept {
+  a.store(a.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
 }  // namespace ramie::platform
 
 #else
 
 #include <atomic>
+#include <cstdint>
 #include <type_traits>
 
 #include <ramie/platform/compiler.hpp>
@@ -64,6 +68,15 @@ void add_owned(atomic<T>& a, T d) noexcept {
   a.store(static_cast<T>(a.load(std::memory_order_relaxed) + d), std::memory_order_relaxed);
 }
 }  // namespace detail
+
+// For the only thread that writes it, but no RMW: a load and a store with release.
+inline void add_one_by_owner(atomic<std::uint64_t>& a) noexcept {
+#if defined(__x86_64__) && !defined(RAMIE_TSAN)
+  asm volatile("addq $1, %0" : "+m"(reinterpret_cast<std::uint64_t&>(a)) : : "cc", "memory");
+#else
+  a.store(a.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+#endif
+}
 }  // namespace ramie::platform
 
 #endif
