@@ -104,24 +104,25 @@ class deque {
 
   // Owner only; may run beside steal().
   [[nodiscard]] T* pop_young() noexcept {
+    T* item = nullptr;
     bool lowered = false;
-    T* const item = pop_young_quick(lowered);
-    return item != nullptr ? item : pop_young_rest(lowered);
+    return pop_young_quick(item, lowered) ? item : pop_young_rest(lowered);
   }
-  // In two steps, for a caller that calls nothing in between: without an RMW, if that is possible (D8); else null, and
+  // In two steps, for a caller that calls nothing in between: without an RMW, if that is possible (D8); else false, and
   // pop_young_rest must follow.
-  [[nodiscard]] T* pop_young_quick(bool& has_lowered) noexcept {
+  [[nodiscard]] bool pop_young_quick(T*& item, bool& has_lowered) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
     const auto lowered = static_cast<std::uint16_t>(tail - 1);
     if (static_cast<std::uint16_t>(lowered - safe_from_.get()) >= safe_count_.get()) [[unlikely]]
-      return nullptr;
+      return false;
     tail_.store(lowered, std::memory_order_release);
     platform::free_fence();
     if (head_.load(std::memory_order_relaxed) != seen_head_.get()) [[unlikely]] {
       has_lowered = true;
-      return nullptr;
+      return false;
     }
-    return slot(lowered).load(std::memory_order_relaxed);
+    item = slot(lowered).load(std::memory_order_relaxed);
+    return true;
   }
   [[nodiscard, gnu::noinline]] T* pop_young_rest(bool has_lowered) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);

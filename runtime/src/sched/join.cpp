@@ -164,7 +164,7 @@ namespace {
 
 RAMIE_FLATTEN bool handles_exceptions(const worker& w) noexcept {
   const auto& exceptions = *w.exceptions.get();
-  return exceptions.caught != nullptr || exceptions.uncaught != 0;
+  return (reinterpret_cast<std::uintptr_t>(exceptions.caught) | exceptions.uncaught) != 0;
 }
 
 // J7: this stack is the joiner's, whichever worker the children come back on.
@@ -177,14 +177,16 @@ RAMIE_FLATTEN queued* poll_youngest(worker*& w, fiber*& lent) noexcept {
   const auto polls = w->count.polls.get() + 1;
   if (w->is_stalled_or_stopped() || dispatcher::is_due(*w, polls)) [[unlikely]]
     return nullptr;
+  queued* entry = nullptr;
   bool has_lowered = false;
-  queued* entry = run_queues::pop_youngest_quick(*w, has_lowered);
-  if (entry == nullptr) [[unlikely]] {
+  if (!run_queues::pop_youngest_quick(*w, entry, has_lowered)) [[unlikely]] {
     const auto found = pop_for_join(*w, lent, has_lowered);
+    lent = found.lent;
     if (found.entry == nullptr) return nullptr;
     entry = found.entry;
-    lent = found.lent;
     w = this_worker();
+  } else if (entry == nullptr) {
+    __builtin_unreachable();
   }
   w->count.polls.add(1);
   return entry;
@@ -215,7 +217,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY calls_made call_youngest(worker* w, fiber*
     }
     w = this_worker();
     lent = w->current.get();
-    counted_scope* of = static_cast<counted_scope*>(lent->home);
+    counted_scope* const of = static_cast<counted_scope*>(lent->home);
     if (!runner::left_as_it_was(*lent, *of, how)) [[unlikely]] {
       w = runner::end_touched_task(*lent, how, below);
       return {w, nullptr, nullptr, true};
@@ -224,15 +226,15 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY calls_made call_youngest(worker* w, fiber*
     fiber_record& task = *lent->record;
     if (task.ends_plainly()) [[likely]] {
       of->unused.put(task);
-      of->live.ended_in_place();
       w->current.set(of->owner());
-    } else {
-      lent = retire_task(*w, *lent);
-      w = this_worker();
-      of = static_cast<counted_scope*>(lent->home);
+      platform::annotate::end_fiber(lent, below);
+      if (of->live.ended_in_place_of_many() || of->live.any()) continue;
+      return {w, lent, nullptr, false};
     }
+    lent = retire_task(*w, *lent);
+    w = this_worker();
     platform::annotate::end_fiber(lent, below);
-    if (!of->live.any()) return {w, lent, nullptr, false};
+    if (!static_cast<counted_scope*>(lent->home)->live.any()) return {w, lent, nullptr, false};
   }
 }
 
@@ -278,11 +280,10 @@ RAMIE_NOINLINE void join_nobody(worker& w, counted_scope& of) {
 }
 
 // Some are left, or a child was away. The worker's current fiber is the joiner.
-RAMIE_NOINLINE void leave_off(const calls_made& called) {
-  worker& w = *called.w;
+RAMIE_NOINLINE void leave_off(worker& w, fiber* lent, queued* other) {
   counted_scope& of = static_cast<counted_scope&>(*w.current.get()->scope);
-  if (called.lent != nullptr) w.run.lendable.give(called.lent);
-  if (of.live.any()) return of.finish_join(of, join_so_far::stuck, called.other);
+  if (lent != nullptr) w.run.lendable.give(lent);
+  if (of.live.any()) return of.finish_join(of, join_so_far::stuck, other);
   leave_scope(w, of);
 }
 
@@ -303,7 +304,7 @@ RAMIE_SWITCHES_IDENTITY void join_in_place(counted_scope& of) {
     return of.finish_join(of, join_so_far::nothing, nullptr);
   const auto called = call_youngest(&w, lent);
   if (called.any_left) [[unlikely]]
-    return leave_off(called);
+    return leave_off(*called.w, called.lent, called.other);
   counted_scope& left = static_cast<counted_scope&>(*called.lent->home);
   called.w->run.lendable.give(called.lent);
   leave_scope(*called.w, left);

@@ -75,8 +75,8 @@ class run_queues {
   // Like pop_youngest, but a task stays one: the caller gives it a frame (fiber_of), or runs it without.
   [[nodiscard]] static queued* pop_youngest_entry(worker& w) noexcept { return w.queue.ring.pop_young(); }
   // The same in two steps (deque.hpp).
-  [[nodiscard]] static queued* pop_youngest_quick(worker& w, bool& has_lowered) noexcept {
-    return w.queue.ring.pop_young_quick(has_lowered);
+  [[nodiscard]] static bool pop_youngest_quick(worker& w, queued*& entry, bool& has_lowered) noexcept {
+    return w.queue.ring.pop_young_quick(entry, has_lowered);
   }
   [[nodiscard]] static queued* pop_youngest_rest(worker& w, bool has_lowered) noexcept {
     return w.queue.ring.pop_young_rest(has_lowered);

@@ -26,6 +26,11 @@ template <class T>
 void add_owned(atomic<T>& a, T d) noexcept {
   a.quiet_store(static_cast<T>(a.quiet_load() + d));
 }
+template <class T>
+bool add_owned_is_positive(atomic<T>& a, T d) noexcept {
+  add_owned(a, d);
+  return read_owned(a) > 0;
+}
 }  // namespace detail
 inline void add_one_by_owner(atomic<std::uint64_t>& a) noexcept {
   a.store(a.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -67,6 +72,19 @@ void add_owned(atomic<T>& a, T d) noexcept {
 #endif
   a.store(static_cast<T>(a.load(std::memory_order_relaxed) + d), std::memory_order_relaxed);
 }
+// The same, and whether the sum is positive.
+template <class T>
+bool add_owned_is_positive(atomic<T>& a, T d) noexcept {
+#if defined(__x86_64__) && !defined(RAMIE_TSAN)
+  if constexpr (sizeof(T) == 8) {
+    bool positive = false;
+    asm("addq %2, %1" : "=@ccg"(positive), "+m"(reinterpret_cast<T&>(a)) : "er"(d));
+    return positive;
+  }
+#endif
+  add_owned(a, d);
+  return read_owned(a) > 0;
+}
 }  // namespace detail
 
 // For the only thread that writes it, but no RMW: a load and a store with release.
@@ -96,6 +114,7 @@ class owned {
   T get() const noexcept { return detail::read_owned(value_); }
   void set(T v) noexcept { detail::write_owned(value_, v); }
   void add(T d) noexcept { detail::add_owned(value_, d); }
+  [[nodiscard]] bool add_is_positive(T d) noexcept { return detail::add_owned_is_positive(value_, d); }
 
  private:
   atomic<T> value_{};

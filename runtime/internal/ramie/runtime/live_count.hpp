@@ -34,6 +34,8 @@ class live_count final : public waitable {
   // The owner.
   void spawned_by_owner() noexcept { local_.add(1); }
   void ended_in_place() noexcept { local_.add(-1); }
+  // Like ended_in_place. True: of what only the owner counts some is left.
+  [[nodiscard]] bool ended_in_place_of_many() noexcept { return local_.add_is_positive(-1); }
 
   // A descendant, which is counted itself.
   void spawned_by_descendant() noexcept { shared_.fetch_add(2, std::memory_order_relaxed); }
