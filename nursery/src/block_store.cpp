@@ -124,7 +124,7 @@ void block_store::give_run(run* r) noexcept {
   r->older = static_cast<run*>(here.first.get());
   platform::annotate::hand_over(r);
   here.first.set(r);
-  here.free_slots.add(-1u);
+  here.free_slots.add(-1);
 }
 
 void* block_store::allocate_solo(std::size_t bytes, std::size_t alignment, std::uint64_t ended) {

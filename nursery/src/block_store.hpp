@@ -41,6 +41,10 @@ class block_store {
   // If some is at hand, else null.
   [[nodiscard]] void* try_allocate(unsigned size_class) noexcept {
     if (fiber_record* const at = free_of(size_class).take()) return at;  // has no ops
+    return try_carve(size_class);
+  }
+  // The same, when no block is free.
+  [[nodiscard]] void* try_carve(unsigned size_class) noexcept {
     blocks_of_size& mine = sizes_[size_class];
     if (mine.bump == mine.end) [[unlikely]]
       return nullptr;

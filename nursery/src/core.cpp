@@ -2,6 +2,7 @@
 // Pooling of cores, and who receives a failure. (A child's failure cancels its siblings in tasks.cpp, task_failed.)
 #include "core.hpp"
 
+#include <type_traits>
 #include <utility>
 
 #include <ramie/platform/thread.hpp>
@@ -11,6 +12,8 @@
 namespace ramie::nursery_internal {
 
 using namespace runtime_internal;
+
+static_assert(std::is_base_of_v<with_lives, nursery_core>);
 
 namespace {
 
@@ -38,6 +41,9 @@ void spill(worker_cache& from, std::uint32_t how_many) noexcept {
 }
 
 }  // namespace
+
+// life_of: nothing comes before it.
+static_assert(std::is_same_v<decltype(std::declval<nursery_core&>().life), atomic<std::uint64_t>>);
 
 nursery_core& take_from_pool(scheduler& of) {
   core_pool& all = pool();

@@ -4,6 +4,8 @@
 // Cores are pooled and never given back to the system, so that a task handle that outlives its nursery can still
 // ask whether it lives (`life`). Each worker keeps a worker_cache of them; the rest is in one pool per process.
 //
+// `life` is what the core begins with: templates of task.hpp read it there (life_of).
+//
 // Who touches what. Open to close belongs to the owner: `store`, its part of `live`, `opener`. Descendants are counted,
 // so the core is there as long as they live; what they share with the owner is atomic or under a lock
 // (`more->mutex` for memory and failures, `waiters_lock` for getters and for a failure that could not be recorded;
@@ -101,7 +103,6 @@ struct nursery_core : counted_scope {
   explicit nursery_core(scheduler& of) noexcept;
 
   // The owner's, together.
-  platform::atomic<std::uint64_t> life{1};
   nursery_core* next_in_pool = nullptr;
   platform::atomic<nursery_more*> more{nullptr};
   std::uint64_t retired_in_place = 0;  // tasks that ended above the owner's join, but were not reused at once
@@ -204,12 +205,15 @@ inline constexpr std::uint32_t cached_cores_limit = 64;
   return core;
 }
 
-// The worker_cache has a free slot.
-inline void give_core(worker_cache& here, nursery_core& core) noexcept {
+// False: the worker_cache has no free slot.
+[[nodiscard]] inline bool try_give_core(worker_cache& here, nursery_core& core) noexcept {
+  if (here.free_slots.get() <= 0) [[unlikely]]
+    return false;
   core.next_in_pool = static_cast<nursery_core*>(here.first.get());
   platform::annotate::hand_over(&core);
   here.first.set(&core);
-  here.free_slots.add(-1u);
+  here.free_slots.add(-1);
+  return true;
 }
 
 }  // namespace ramie::nursery_internal

@@ -166,8 +166,8 @@ void clear_more(nursery_core& n, bool results) noexcept {
   n.store.clear(false, n.ended());
   n.forget_notes();
   worker_cache& here = this_worker_local()->nurseries;  // destructors may have waited, and come back elsewhere
-  if (here.free_slots.get() == 0) make_free_slots(here);
-  give_core(here, n);
+  if (here.free_slots.get() <= 0) make_free_slots(here);
+  (void)try_give_core(here, n);
 }
 
 // Blocks of tasks that have ended elsewhere, or whose handle was kept, are in no list.
@@ -179,8 +179,7 @@ void clear_more(nursery_core& n, bool results) noexcept {
 [[gnu::noinline]] void recycle_noted(nursery_core& n, worker_cache& here, std::uint64_t notes) noexcept {
   if (notes != scattered) return recycle_slow(n);
   put_in_order(n);
-  if (here.free_slots.get() == 0) return recycle_slow(n);
-  give_core(here, n);
+  if (!try_give_core(here, n)) return recycle_slow(n);
 }
 
 RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
@@ -189,9 +188,8 @@ RAMIE_FLATTEN void recycle(nursery_core& n, worker_cache& here) noexcept {
   const auto notes = n.notes.load(std::memory_order_acquire);  // 3
   if (notes != 0) [[unlikely]]
     return recycle_noted(n, here, notes);
-  if (here.free_slots.get() == 0) [[unlikely]]
+  if (!try_give_core(here, n)) [[unlikely]]
     return recycle_slow(n);
-  give_core(here, n);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void not_destroyed_by_owner() noexcept {
@@ -306,7 +304,6 @@ nursery::nursery(source_location site) {
   nursery_core* const n = self != nullptr ? nursery_internal::take_core(here.nurseries) : nullptr;
   if (n != nullptr) [[likely]] {
     core_ = n;
-    life_ = n->life.load(std::memory_order_relaxed);
     n->opener.set(reinterpret_cast<std::uintptr_t>(self));
     n->open_again(here, *self, site);
   } else {
@@ -320,7 +317,6 @@ nursery::nursery(source_location site) {
   if (at.self == nullptr) nursery_internal::outside_a_fiber();
   nursery_core& n = nursery_internal::take_from_pool(*at.local->runs_in);
   core_ = &n;
-  life_ = n.life.load(std::memory_order_relaxed);
   n.opener.set(reinterpret_cast<std::uintptr_t>(at.self));
   n.open_again(*at.local, *at.self, site);
 }

@@ -119,7 +119,7 @@ task_block* spawn_words(nursery_core& n, const task_type& type, source_location 
     return nullptr;
   void* storage = n.unused.take();
   if (storage == nullptr) [[unlikely]] {
-    storage = n.store.try_allocate(0);
+    storage = n.store.try_carve(0);
     if (storage == nullptr) [[unlikely]]
       return nullptr;
   }

@@ -57,7 +57,7 @@ MUTANTS = [
     ("there is no room for the tasks of rings", QUEUES, [("injection_(of.capacity() * most_tasks_of_worker)", "injection_(0)")], {"cases": [ROOM_FOR_TWO]}),
     ("a task that can't be queued stays counted", "runtime/src/sched/spawn.cpp", [("  scope.live.spawn_failed(true);\n", "  (void)scope;\n")], {"cases": [REFUSED]}),
     ("a task that can't be queued counts as spawned", "runtime/src/sched/spawn.cpp", [("  w.count.spawned.add(-1);\n", "")], {"cases": [REFUSED]}),
-    ("a spawn makes a frame at once", "runtime/src/sched/spawn.cpp", [("  return w.current.get()->record->extras() == nullptr;\n", "  return w.current.get() == nullptr;\n")],
+    ("a spawn makes a frame at once", "runtime/src/sched/spawn.cpp", [("  return !w.current.get()->has_extras.get();\n", "  return w.current.get() == nullptr;\n")],
      {"cases": ["a million children that have not started need a block and an entry each"]}),
     # Tests that decide what runs.
     ("a policy is not asked about tasks", "runtime/src/sched/run_queues.hpp", [("return w.policy == nullptr && w.queue.ring.try_push(as_entry(task));", "return w.queue.ring.try_push(as_entry(task));"),],

@@ -210,12 +210,16 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
       nursery_internal::closure_words closure{};
       const work copy(std::forward<F>(f));
       if constexpr (!std::is_empty_v<work>) std::memcpy(&closure, &copy, sizeof copy);
-      auto* const made = nursery_internal::spawn_words(*core_, block::type(), how, closure);
-      if (made != nullptr) [[likely]]
-        return task<result>({made, core_, life_});
-      return start_block<block, result>(how, copy);
+      auto* made = nursery_internal::spawn_words(*core_, block::type(), how, closure);
+      bool by_owner = true;
+      if (made == nullptr) [[unlikely]] {
+        made = start_block<block>(how, copy);
+        by_owner = !made->origin.shared;
+      }
+      return task<result>({made, core_, nursery_internal::life_of(*core_)}, by_owner);
     } else {
-      return start_block<block, result>(how, std::forward<F>(f), std::forward<Args>(args)...);
+      auto* const made = start_block<block>(how, std::forward<F>(f), std::forward<Args>(args)...);
+      return task<result>({made, core_, nursery_internal::life_of(*core_)}, !made->origin.shared);
     }
   }
   template <class Block, class Work, class F>
@@ -224,8 +228,8 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
            nursery_internal::block_class_for(sizeof(Block), alignof(Block)) == 0 &&
            Block::closure_at() + sizeof(nursery_internal::closure_words) <= nursery_internal::smallest_block;
   }
-  template <class Block, class Result, class How, class F, class... Args>
-  auto start_block(const How& how, F&& f, Args&&... args) {
+  template <class Block, class How, class F, class... Args>
+  nursery_internal::task_block* start_block(const How& how, F&& f, Args&&... args) {
     Block* const made = make_task<Block>(std::forward<F>(f), std::forward<Args>(args)...);
     if constexpr (std::is_same_v<How, source_location>) {
       auto so_far = runtime_internal::task_spawn::not_plain;
@@ -235,7 +239,7 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
     } else {
       nursery_internal::launch_task_slow(*core_, *made, how, runtime_internal::task_spawn::not_plain);
     }
-    return task<Result>({made, core_, life_});
+    return made;
   }
   template <class Block, class F, class... Args>
   Block* make_task(F&& f, Args&&... args) {
@@ -261,7 +265,6 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
   }
   void open_slow(source_location site);
   nursery_internal::nursery_core* core_;
-  std::uint64_t life_;  // which of the core's lives this is
 };
 
 // Runs f(n) with a fresh nursery n, joins it and returns f's result. If f throws, the children are cancelled and

@@ -24,6 +24,10 @@ struct task_handle {
   nursery_core* home = nullptr;
   std::uint64_t life = 0;  // of the nursery: a later one may use the same memory
 };
+// What a core begins with. (It is a complete type in the library only.)
+[[nodiscard]] inline std::uint64_t life_of(const nursery_core& n) noexcept {
+  return reinterpret_cast<const with_lives&>(n).life.load(std::memory_order_acquire);
+}
 
 // Throw usage_error, cancelled. The second returns whether the task has ended; it may also throw std::bad_alloc.
 void await_task(const task_handle& handle);
@@ -54,10 +58,23 @@ class task {
     if (this != &other) {
       reset();
       handle_ = std::exchange(other.handle_, {});
+      stayed_ = false;
     }
     return *this;
   }
-  ~task() { reset(); }
+  // A handle that can be seen never to have left the function that spawned is let go by who has spawned. If that is the
+  // nursery's owner, there is no call.
+  ~task() {
+#if defined(__GNUC__)
+    if (__builtin_constant_p(stayed_) && stayed_ && by_owner_ &&
+        nursery_internal::life_of(*handle_.home) == handle_.life &&
+        handle_.block->marks.load(std::memory_order_acquire) == 0) {
+      handle_.block->dropped.store(true, std::memory_order_release);
+      return;
+    }
+#endif
+    reset();
+  }
 
   // Waits for the child's end and returns its value or rethrows its failure; throws `cancelled` if the child was
   // cancelled: the caller's own, if it is cancelled, too, else the child's (cancelled::is_own). A value can be taken
@@ -93,15 +110,13 @@ class task {
   // `cancelled`. Throws usage_error if the handle is empty or its nursery is gone, std::bad_alloc on a thread's first
   // wait.
   void wait() {
-    if (handle_.block == nullptr) nursery_internal::no_such_task("task::wait");
-    nursery_internal::await_task(handle_);
+    nursery_internal::await_task(handle("task::wait"));
   }
 
   // Like wait(), but not beyond `until`: whether the child has ended. Throws usage_error like get(), and std::bad_alloc
   // or std::system_error if the time can't be kept.
   [[nodiscard]] bool wait_until(deadline until) {
-    if (handle_.block == nullptr) nursery_internal::no_such_task("task::wait_until");
-    return nursery_internal::await_task_until(handle_, until);
+    return nursery_internal::await_task_until(handle("task::wait_until"), until);
   }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> limit) {
@@ -110,8 +125,7 @@ class task {
 
   // Whether the child has ended. Not a cancellation point. Throws usage_error like get().
   [[nodiscard]] bool done() const {
-    if (handle_.block == nullptr) nursery_internal::no_such_task("task::done");
-    return nursery_internal::task_done(handle_);
+    return nursery_internal::task_done(handle("task::done"));
   }
 
   // Cancels this child and what it has opened (its nurseries and their children), not its siblings: it ends as
@@ -119,8 +133,7 @@ class task {
   // was the first, and the child had not ended. Not a cancellation point. Throws usage_error like get(),
   // std::bad_alloc.
   bool cancel(std::string why = {}, source_location where = source_location::current()) {
-    if (handle_.block == nullptr) nursery_internal::no_such_task("task::cancel");
-    return nursery_internal::cancel_task(handle_, {cancel_kind::requested, std::move(why), where});
+    return nursery_internal::cancel_task(handle("task::cancel"), {cancel_kind::requested, std::move(why), where});
   }
 
   // Whether there is a child behind this handle: not after reset(), nor after a move from here. Any fiber or thread,
@@ -130,7 +143,7 @@ class task {
   // Lets go of the child, which goes on; the handle is empty then. Idempotent. Whoever has the handle, any fiber or
   // thread. Never waits; not a cancellation point.
   void reset() noexcept {
-    if (handle_.block == nullptr) return;
+    if (!valid()) return;
     const nursery_internal::task_handle gone = std::exchange(handle_, {});
     nursery_internal::drop_task(*gone.block, *gone.home, gone.life);  // in registers: it is called after most spawns
   }
@@ -138,7 +151,13 @@ class task {
  private:
   friend class nursery;
   friend struct runtime_internal::ready_access;
-  explicit task(const nursery_internal::task_handle& handle) noexcept : handle_(handle) {}
+  // As spawned.
+  task(const nursery_internal::task_handle& spawned, bool by_owner) noexcept
+      : handle_(spawned), stayed_(true), by_owner_(by_owner) {}
+  [[nodiscard]] const nursery_internal::task_handle& handle(const char* function) const {
+    if (!valid()) nursery_internal::no_such_task(function);
+    return handle_;
+  }
 
   // An empty handle is never ready.
   [[nodiscard]] runtime_internal::ready_source as_ready_source() const noexcept {
@@ -160,6 +179,8 @@ class task {
   }
 
   nursery_internal::task_handle handle_;
+  bool stayed_ = false;  // it is what spawn returned, not what that was moved to
+  bool by_owner_ = false;
 };
 
 }  // namespace ramie::inline v0

@@ -51,7 +51,7 @@ cancel_scope::cancel_scope(role as, source_location site, const char* function) 
 cancel_scope::cancel_scope(scheduler& of) noexcept : scheduler_(&of) {}
 
 cancel_scope::cancel_scope(of_fiber, cancel_scope& home, source_location spawned_at) noexcept
-    : scheduler_(home.scheduler_), parent_(&home), role_(role::own), depth_(home.depth_ + 1), site_(spawned_at) {}
+    : scheduler_(home.scheduler_), parent_(&home), role_(role::own), site_(spawned_at) {}
 
 void cancel_scope::aim_at(fiber& f) noexcept {
   if (owner_.get() != nullptr) return;

@@ -2,8 +2,10 @@
 // Who sleeps, who searches, and who must be woken. One word of counts, so that a producer decides with
 // a single load, and a bitmap to find a sleeper by counting trailing zeros.
 //
-//   counts: wake_count:15 (bits 49–63) | monitor_asleep:1 | present:16 | parked:16 | searching:16 (bits 0–15)
+//   counts: wake_count:16 (bits 48–63) | present:16 | parked:16 | full_fences:1 | monitor_asleep:1 | searching:14 (bits 0–13)
 //
+// `full_fences` is set for good where light fences are full ones: so that who has to signal can find out by this word alone
+// that it needs one.
 // `present` counts the workers there are, started or not: if all of them are parked, no fiber runs. `wake_count`
 // changes whenever one of them stops sleeping, so that two equal snapshots mean that nobody ran in between
 // (quiescence.cpp).
@@ -40,18 +42,25 @@
 
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/cpu.hpp>
+#include <ramie/platform/fence.hpp>
 
 namespace ramie::runtime_internal {
 
 class idle_set {
  public:
   explicit idle_set(std::uint32_t capacity)
-      : words_((capacity + 63) / 64), bitmap_(std::make_unique<platform::atomic<std::uint64_t>[]>(words_)) {}
+      : words_((capacity + 63) / 64),
+        bitmap_(std::make_unique<platform::atomic<std::uint64_t>[]>(words_)),
+        counts_(platform::asymmetric() ? 0 : full_fences) {}
 
   // One load for the producer's step 3.
   class snapshot {
    public:
     explicit snapshot(std::uint64_t counts) noexcept : counts_(counts) {}
+    // Where light fences are free, nobody needs a signal; so the caller may have done without.
+    [[nodiscard]] bool surely_nothing_to_do() const noexcept {
+      return (static_cast<std::uint32_t>(counts_) & (parked_mask | monitor_bit | full_fences)) == 0;
+    }
     [[nodiscard]] bool nothing_to_do() const noexcept {
       if ((counts_ & (parked_mask | monitor_bit)) == 0) [[likely]]  // everybody is up
         return true;
@@ -59,13 +68,13 @@ class idle_set {
     }
     [[nodiscard]] bool should_wake() const noexcept { return searching() == 0 && parked() != 0; }
     [[nodiscard]] bool monitor_asleep() const noexcept { return (counts_ & monitor_bit) != 0; }
-    [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0xffff; }
+    [[nodiscard]] std::uint32_t searching() const noexcept { return counts_ & 0x3fff; }
     [[nodiscard]] std::uint32_t parked() const noexcept { return (counts_ >> 16) & 0xffff; }
     [[nodiscard]] std::uint32_t awake() const noexcept { return ((counts_ >> 32) & 0xffff) - parked(); }
     [[nodiscard]] bool all_parked() const noexcept { return parked() == ((counts_ >> 32) & 0xffff); }
     [[nodiscard]] bool all_but_one_parked() const noexcept { return parked() + 1 == ((counts_ >> 32) & 0xffff); }
     [[nodiscard]] bool nobody_ran_since(snapshot earlier) const noexcept {
-      return all_parked() && (counts_ >> 49) == (earlier.counts_ >> 49);
+      return all_parked() && (counts_ >> 48) == (earlier.counts_ >> 48);
     }
 
    private:
@@ -151,8 +160,9 @@ class idle_set {
   static constexpr std::uint64_t one_parked = std::uint64_t{1} << 16;
   static constexpr std::uint64_t parked_mask = 0xffff * one_parked;
   static constexpr std::uint64_t one_present = std::uint64_t{1} << 32;
-  static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 48;
-  static constexpr std::uint64_t woken_one = (std::uint64_t{1} << 49) - one_parked + one_searching;
+  static constexpr std::uint64_t monitor_bit = std::uint64_t{1} << 14;
+  static constexpr std::uint64_t full_fences = std::uint64_t{1} << 15;
+  static constexpr std::uint64_t woken_one = (std::uint64_t{1} << 48) - one_parked + one_searching;
 
   platform::atomic<std::uint64_t>& word_of(std::uint32_t worker) noexcept { return bitmap_[worker / 64]; }
   static std::uint64_t bit_of(std::uint32_t worker) noexcept { return std::uint64_t{1} << (worker % 64); }
@@ -160,7 +170,7 @@ class idle_set {
   const std::uint32_t words_;
   const std::unique_ptr<platform::atomic<std::uint64_t>[]> bitmap_;
   // Every push reads it. What else is read by all, and never changes, is not beside it.
-  alignas(platform::cache_line) platform::atomic<std::uint64_t> counts_{0};
+  alignas(platform::cache_line) platform::atomic<std::uint64_t> counts_;
 };
 
 }  // namespace ramie::runtime_internal

@@ -228,7 +228,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY calls_made call_youngest(worker* w, fiber*
       of->unused.put(task);
       w->current.set(of->owner());
       platform::annotate::end_fiber(lent, below);
-      if (of->live.ended_in_place_of_many() || of->live.any()) continue;
+      if (of->live.ended_in_place_of_many() || of->live.any_shared()) continue;
       return {w, lent, nullptr, false};
     }
     lent = retire_task(*w, *lent);

@@ -90,7 +90,7 @@ RAMIE_NOINLINE fiber_record* signal_for_made(worker& w, counted_scope&, fiber_re
 
 // Whether a child of the calling fiber has nothing to inherit.
 RAMIE_FLATTEN bool spawns_plainly(const worker& w) noexcept {
-  return w.current.get()->record->extras() == nullptr;
+  return !w.current.get()->has_extras.get();
 }
 
 // The record is a task, and is about to be queued.

@@ -35,7 +35,7 @@ worker_pool::worker_pool(scheduler& of, const options& wanted)
       configured_(checked_workers(wanted)),
       capacity_(wanted.elastic ? configured_ * elastic_factor : configured_),
       elastic_(wanted.elastic),
-      idle_(capacity_),
+      idle_((platform::choose_fences(), capacity_)),
       monitor_(of) {}
 
 void worker_pool::make_workers(std::uint64_t seed) {

@@ -69,8 +69,11 @@ class worker_pool {
   }
   // The first part of signal(), for a caller whose hot path must not contain a call. False: call signal().
   [[nodiscard]] bool needs_no_signal() const noexcept {
-    platform::light_fence();
-    return idle_.load().nothing_to_do();
+    platform::free_fence();  // where that is not enough, signal() has its own
+    const auto seen = idle_.load();
+    if (seen.surely_nothing_to_do()) [[likely]]
+      return true;
+    return platform::asymmetric() && seen.nothing_to_do();
   }
   // Something was published, or is under way, while user code runs here: the monitor must watch. Idempotent.
   void wake_monitor() noexcept {

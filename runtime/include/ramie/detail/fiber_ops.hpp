@@ -16,6 +16,11 @@ class fiber;
 struct fiber_ops;
 struct fiber_extras;  // its name and its fiber-local values; most fibers have neither
 
+// Something that is used again and again, whose memory stays: which of its lives it is in. Readers on other threads.
+struct with_lives {
+  atomic<std::uint64_t> life{1};
+};
+
 // Two words have two meanings each. Before the fiber has a frame (a *task*: spawned in the plain way, and not started;
 // or a *fork*, a part of a call that its caller makes itself unless a worker takes it first: fork.hpp) they say where it
 // belongs and where it was spawned; from then on, which frame it has, and what few fibers have.
@@ -87,7 +92,8 @@ class fiber_record {
   }
 
   [[nodiscard]] bool ends_plainly() const noexcept {
-    return marks.load(std::memory_order_relaxed) == 0 && leaves == 0 && dropped.load(std::memory_order_acquire);
+    const bool held = !dropped.load(std::memory_order_acquire);
+    return (marks.load(std::memory_order_relaxed) | leaves | static_cast<std::uint8_t>(held)) == 0;
   }
 
   // For lists of records without a fiber.

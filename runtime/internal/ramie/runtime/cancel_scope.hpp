@@ -56,6 +56,7 @@
 #include <string>
 
 #include <ramie/cancel.hpp>
+#include <ramie/detail/fiber_ops.hpp>
 #include <ramie/platform/atomic.hpp>
 #include <ramie/platform/spin_lock.hpp>
 #include <ramie/runtime/current.hpp>
@@ -109,7 +110,7 @@ class scope_list {
   scope_link ends_;
 };
 
-class cancel_scope : private scope_link {
+class cancel_scope : public with_lives, private scope_link {
  public:
   enum class role : std::uint8_t { ordinary, shield, own };
 
@@ -134,7 +135,6 @@ class cancel_scope : private scope_link {
     cancel_scope* const parent = innermost;
     parent_ = parent;
     owner_.set(&self);
-    depth_ = parent->depth_ + 1;
     in_flight_ = static_cast<std::uint32_t>(*here.in_flight.get());
     site_ = site;
     innermost = this;
@@ -192,10 +192,11 @@ class cancel_scope : private scope_link {
   // The failure behind it, or null; also when there was no memory for the reason.
   [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
-  // Whether this scope is `other` or was opened somewhere inside it. Both must be open.
+  // Whether this scope is `other` or was opened somewhere inside it, and not too many scopes are in between: who asks can
+  // do without. Both must be open.
   [[nodiscard]] bool inside(const cancel_scope& other) const noexcept {
     const cancel_scope* s = this;
-    while (s->depth_ > other.depth_) s = s->parent_;
+    for (int most = 256; s != &other && s != nullptr && most != 0; --most) s = s->parent_;
     return s == &other;
   }
 
@@ -272,7 +273,6 @@ class cancel_scope : private scope_link {
   platform::atomic<bool> requested_{false};
   platform::atomic<bool> over_{false};  // end_early
   std::uint8_t owner_deliveries_ = 0;   // times its cancellation was thrown at the owner, up to 2
-  std::uint32_t depth_ = 0;
   std::uint32_t in_flight_ = 0;  // exceptions of the owner, when it was opened
   // What is to be undone or waited for when it is closed, in one word: who is looking at it, and the two marks.
   static constexpr std::uint32_t linked = 1u << 31;  // in the parent's list

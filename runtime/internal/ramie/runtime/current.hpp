@@ -20,7 +20,7 @@ class scheduler;
 // put there finds the room's slow path, which sets it up.
 struct worker_cache {
   platform::owned<void*> first{nullptr};
-  platform::owned<std::uint32_t> free_slots{0};
+  platform::owned<std::int32_t> free_slots{0};
   platform::owned<void (*)(worker_cache&) noexcept> empty_out{nullptr};
 };
 

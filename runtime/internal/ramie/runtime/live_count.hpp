@@ -68,6 +68,9 @@ class live_count final : public waitable {
     return mine > 0 || plus_shared(mine) != 0;
   }
 
+  // Like any, when `local` is known not to be positive.
+  [[nodiscard]] bool any_shared() const noexcept { return plus_shared(local_.get()) != 0; }
+
   // Joins. Owner only.
   bool try_complete(waiter&) override { return now() == 0; }
   bool publish(waiter& node) override {
