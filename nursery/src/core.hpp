@@ -91,9 +91,9 @@ struct nursery_more {
   scope_deadline deadline;
 };
 
-enum core_notes : std::uint32_t {  // of counted_scope::notes
+enum core_notes : std::uint32_t {
   // Set before, or together with, anything that most nurseries never see: more, has_results, asked_to_stop, unrecorded.
-  needs_slow_teardown = counted_scope::needs_more,
+  needs_slow_teardown = 1,
   has_results = 2,  // some result will have to be destroyed
   scattered = 4,    // blocks of ended tasks are in no list: the store is to be put in order
   has_grown = 8,    // the store
@@ -105,6 +105,10 @@ struct nursery_core : counted_scope {
   // The owner's, together.
   nursery_core* next_in_pool = nullptr;
   platform::atomic<nursery_more*> more{nullptr};
+  // What its end must look after, besides giving it back: core_notes. By the owner, and by fibers that are counted, so
+  // the owner sees it when they have ended. From one_visitor on: visitors.
+  platform::atomic<std::uint64_t> notes{0};
+  static constexpr std::uint64_t one_visitor = std::uint64_t{1} << 32;
   std::uint64_t retired_in_place = 0;  // tasks that ended above the owner's join, but were not reused at once
   block_store store{unused};
 
@@ -119,13 +123,18 @@ struct nursery_core : counted_scope {
   platform::owned<bool> unrecorded_received{false};
 
   void note(std::uint32_t what) noexcept {
-    if ((notes.load(std::memory_order_relaxed) & what) != what) notes.fetch_or(what, std::memory_order_relaxed);
+    if ((notes.load(std::memory_order_relaxed) & what) == what) return;
+    notes.fetch_or(what, std::memory_order_relaxed);
+    if ((what & needs_slow_teardown) != 0) need_a_look();
   }
   [[nodiscard]] bool has_noted(std::uint32_t what) const noexcept {
     return (notes.load(std::memory_order_relaxed) & what) != 0;
   }
   // All but the visitors: one that finds that it is too late may come and go at any time.
-  void forget_notes() noexcept { notes.fetch_and(~(one_visitor - 1), std::memory_order_relaxed); }
+  void forget_notes() noexcept {
+    const auto before = notes.fetch_and(~(one_visitor - 1), std::memory_order_relaxed);
+    if ((before & needs_slow_teardown) != 0) need_no_look();
+  }
   [[nodiscard]] bool has_visitors() const noexcept { return notes.load(std::memory_order_acquire) >= one_visitor; }
 
   // Allocated on first need, by anybody in the tree. Throws std::bad_alloc.

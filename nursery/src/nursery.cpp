@@ -221,18 +221,19 @@ void end_without_join(nursery_core& n) noexcept {
 // All have ended, and nothing has happened but that.
 RAMIE_FLATTEN bool ends_plainly(const nursery_core& n, const worker_local& local, const fiber_head& owner) noexcept {
   const bool quiet = local.cancel_epoch->load(std::memory_order_acquire) == owner.seen_epoch.get();
-  const bool plain = !n.has_noted(needs_slow_teardown) && owner.scope == &n && n.untouched();
+  const bool plain = owner.scope == &n && n.untouched();
   return quiet && plain;
 }
 
 // All have ended. `opener` says that it was joined.
 [[gnu::noinline]] void end_join_slow(nursery_core& n) {
   const auto at = current_context();
+  fiber_head& self = head_of(*n.owner());
   n.forget_clean_mark();
-  if (ends_plainly(n, *at.local, head_of(*at.self))) return n.close_untouched(head_of(*at.self));
+  if (ends_plainly(n, *at.local, self)) return n.close_untouched(self);
   n.note(needs_slow_teardown);  // it may have been cancelled
   end_triggers(n);
-  if (at.innermost() == &n) {
+  if (self.scope == &n) {
     n.close();
   } else {
     n.opener.add(counted_scope::lingers);

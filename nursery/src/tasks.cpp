@@ -126,7 +126,7 @@ task_block* spawn_words(nursery_core& n, const task_type& type, source_location 
   auto* const task = ::new (storage) task_block(n, site);
   std::memcpy(static_cast<char*>(storage) + type.closure_at, &closure, sizeof closure);
   task->ops.store(&type, std::memory_order_release);
-  return static_cast<task_block*>(try_spawn_made(here, n, *task));
+  return static_cast<task_block*>(try_spawn_made(n, *task, here));
 }
 
 reserved_block reserve_task(nursery_core& n, unsigned size_class) {
@@ -172,7 +172,7 @@ void launch_task_slow(nursery_core& n, task_block& task, const spawn_options& ho
 
 // In the child, in a catch block.
 fiber_end task_failed(task_block& task) noexcept {
-  const fiber& self = *task.frame();
+  fiber& self = *task.frame();
   auto& home = static_cast<nursery_core&>(home_of(self));
   const std::exception_ptr what = current_failure(self);
   if (what == nullptr) {

@@ -64,7 +64,7 @@ MUTANTS = [
      [("    if (thread_proxy != nullptr) drop_extras(thread_proxy->own_record);\n", "")],
      {"cases": ["values of the main thread are destroyed when the program exits"]}),
     # Empty joins.
-    ("an empty join costs no budget", JOIN, [("  here->budget.add(-1u);\n", "")], {"cases": [EMPTY]}),
+    ("an empty join costs no budget", JOIN, [("  here.budget.add(-1u);\n", "")], {"cases": [EMPTY]}),
     ("an empty join from within another scope costs no budget", NURSERY,
      [("  call_context at = current_context();\n  keep_to_budget(at);\n  join_from_within", "  join_from_within")], {"cases": [EMPTY]}),
     ("an empty nursery without a join costs no budget", NURSERY,

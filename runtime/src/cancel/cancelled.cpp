@@ -20,11 +20,14 @@ carried_failure::~carried_failure() {
   if (report_if_dropped_ && !received()) report_lost_failure(who_, what_);
 }
 
-std::exception_ptr current_failure(const fiber& f) noexcept {
+std::exception_ptr current_failure(fiber& f) noexcept {
   try {
     throw;
   } catch (const cancelled& c) {
-    if (cancel_scope::explains(f, c)) return nullptr;
+    if (cancel_scope::explains(f, c)) {
+      f.touched = true;  // the exception may have been thrown elsewhere
+      return nullptr;
+    }
     return c.cause() != nullptr ? c.cause() : std::current_exception();
   } catch (const platform::forced_unwind&) {
     thread_ended_in_fiber();

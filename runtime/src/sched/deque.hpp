@@ -36,6 +36,9 @@
 //       that would have to interrupt for a ring that looks empty leaves instead. It must not look again without a fence.
 //       (spec/decisions/021-pop-without-rmw.md)
 //
+//   D9  The owner pushes without a look at the head while the tail is not at `push_limit_`: where the ring was full when it
+//       last looked. Thieves only ever make room. Whatever else moves the tail upwards puts the limit there.
+//
 // The pop with an RMW is a store and then the RMW, in this order. (Bumping first, no tag, or an unsigned
 // length each take an entry twice: tests/explore shows it.)
 #pragma once
@@ -58,7 +61,7 @@ class deque {
 
   // Indices may begin anywhere: tests begin near the wrap.
   explicit deque(std::uint16_t first = 0) noexcept
-      : head_(head_view(first, first, 0).bits()), tail_(first) {}
+      : head_(head_view(first, first, 0).bits()), tail_(first), push_limit_(first) {}
 
   // Owner only; may run beside steal().
   template <class Overflow>
@@ -69,9 +72,13 @@ class deque {
 
   // Like push, but false, and nothing has happened, if the ring is full. Owner only.
   [[nodiscard]] bool try_push(T* item) noexcept {
+    if (tail_.load(std::memory_order_relaxed) == push_limit_.get()) find_room();
+    return try_push_quick(item);
+  }
+  // Like try_push, but false, too, if the ring was full when the owner last looked.
+  [[nodiscard]] bool try_push_quick(T* item) noexcept {
     const std::uint16_t tail = tail_.load(std::memory_order_relaxed);
-    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
-    if (static_cast<std::uint16_t>(tail - head.steal()) >= capacity) [[unlikely]]
+    if (tail == push_limit_.get()) [[unlikely]]
       return false;
     slot(tail).store(item, std::memory_order_relaxed);
     tail_.store(static_cast<std::uint16_t>(tail + 1), std::memory_order_release);  // pairs with steal
@@ -85,6 +92,7 @@ class deque {
       slot(static_cast<std::uint16_t>(tail + i)).store(items[i], std::memory_order_relaxed);
     }
     tail_.store(static_cast<std::uint16_t>(tail + count), std::memory_order_release);
+    push_limit_.set(static_cast<std::uint16_t>(tail + count));
   }
 
   // Owner only; may run beside steal().
@@ -215,6 +223,12 @@ class deque {
 
   static constexpr std::uint64_t no_head = std::uint64_t{1} << 16;  // steal is never past real
 
+  // D9.
+  void find_room() noexcept {
+    const head_view head(head_.load(std::memory_order_acquire));  // pairs with a thief's release
+    push_limit_.set(static_cast<std::uint16_t>(head.steal() + capacity));
+  }
+
   // D8: what was pushed up to `youngest` counts for the longest. True: more than before. (If the ring is empty, or its head
   // has moved, there are 65,535 older ones.)
   [[nodiscard]] bool count_longest(std::uint16_t youngest) noexcept {
@@ -290,6 +304,7 @@ class deque {
       slot(static_cast<std::uint16_t>(tail + i)).store(item, std::memory_order_relaxed);
     }
     tail_.store(static_cast<std::uint16_t>(tail + count), std::memory_order_release);
+    push_limit_.set(static_cast<std::uint16_t>(tail + count));
   }
 
   // The owner may have popped meanwhile: keep its `real` and its tag.
@@ -308,6 +323,7 @@ class deque {
   platform::owned<std::uint32_t> longest_{0};
   platform::owned<std::uint16_t> safe_from_{0};  // the younger half of that: its first, and how many
   platform::owned<std::uint16_t> safe_count_{0};
+  platform::owned<std::uint16_t> push_limit_;  // D9
   alignas(platform::cache_line) platform::atomic<T*> slots_[capacity] = {};
 };
 

@@ -46,6 +46,7 @@ RAMIE_NOINLINE bool begin_slow(worker& w, fiber& f, std::uint64_t epoch) noexcep
     ops_of(task).aimed_at(task, f);
   }
   if (cancel_scope::effective(f, epoch) != nullptr) {
+    f.touched = true;
     w.count.discarded.add(1);
     return false;
   }
@@ -91,9 +92,9 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY fiber_end runner::run_task_slow(worker& w
   return run_code(*lent.record, wanted);
 }
 
-// Has the child ended, and left the frame as it was?
-RAMIE_FLATTEN bool runner::left_as_it_was(const fiber& lent, const cancel_scope& of, fiber_end how) noexcept {
-  return !(lent.touched || lent.scope != &of || how != fiber_end::done);
+// Has the child ended as done, and left the frame as it was?
+RAMIE_FLATTEN bool runner::left_as_it_was(const fiber& lent, const cancel_scope& of) noexcept {
+  return !(lent.touched || lent.scope != &of);
 }
 
 // It was away, or cancelled, or has left something behind: it ends like any fiber, and keeps the frame. Returns where the
@@ -141,11 +142,13 @@ RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker* yield_joiner(worker& w, fiber& jo
 
 // There is no child to call or to wait for. No poll is counted, so the join costs budget, like any operation that does
 // not wait.
-RAMIE_FLATTEN worker_local& spend_on_empty_join(worker& w) noexcept {
-  worker_local* here = &w;
-  if (here->budget.get() == 0) [[unlikely]]
-    here = &yield_at_budget_end(*here);
-  here->budget.add(-1u);
+RAMIE_FLATTEN void spend_on_empty_join(worker_local& here) noexcept {
+  here.budget.add(-1u);
+}
+RAMIE_NOINLINE RAMIE_SWITCHES_IDENTITY worker_local& spend_on_empty_join_slow(worker_local& at_start) noexcept {
+  worker_local* here = &at_start;
+  if (here->budget.get() == 0) here = &yield_at_budget_end(*here);
+  spend_on_empty_join(*here);
   return *here;
 }
 
@@ -218,7 +221,7 @@ RAMIE_FLATTEN RAMIE_SWITCHES_IDENTITY calls_made call_youngest(worker* w, fiber*
     w = this_worker();
     lent = w->current.get();
     counted_scope* const of = static_cast<counted_scope*>(lent->home);
-    if (!runner::left_as_it_was(*lent, *of, how)) [[unlikely]] {
+    if (!runner::left_as_it_was(*lent, *of)) [[unlikely]] {
       w = runner::end_touched_task(*lent, how, below);
       return {w, nullptr, nullptr, true};
     }
@@ -252,7 +255,7 @@ RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& of, worker_
   if (handles_exceptions(*w)) [[unlikely]]
     return call_above_exceptions(of, *w);
   if (!of.live.any()) [[unlikely]]
-    return {&spend_on_empty_join(*w), nullptr};
+    return {&spend_on_empty_join_slow(*w), nullptr};
   if (!has_room(*w)) return {nullptr, nullptr};
   fiber* const lent = lend_frame(*w, of, *w->current.get());
   if (lent == nullptr) [[unlikely]]
@@ -269,14 +272,19 @@ RAMIE_FLATTEN void leave_scope(const worker_local& here, counted_scope& of) {
   fiber& joiner = *of.owner();
   of.opener.add(counted_scope::joined);
   const bool quiet = here.cancel_epoch->load(std::memory_order_acquire) == joiner.seen_epoch.get();
-  if (!quiet || !of.untouched() || (of.notes.load(std::memory_order_relaxed) & counted_scope::needs_more) != 0)
-      [[unlikely]]
+  if (!quiet || !of.untouched()) [[unlikely]]
     return of.finish_join(of, join_so_far::all_ended, nullptr);
   of.close_untouched(joiner);
 }
 
-RAMIE_NOINLINE void join_nobody(worker& w, counted_scope& of) {
-  leave_scope(spend_on_empty_join(w), of);
+RAMIE_NOINLINE void join_nobody_slow(worker& w, counted_scope& of) {
+  leave_scope(spend_on_empty_join_slow(w), of);
+}
+RAMIE_FLATTEN void join_nobody(worker& w, counted_scope& of) {
+  if (w.budget.get() == 0) [[unlikely]]
+    return join_nobody_slow(w, of);
+  spend_on_empty_join(w);
+  leave_scope(w, of);
 }
 
 // Some are left, or a child was away. The worker's current fiber is the joiner.
@@ -295,8 +303,10 @@ RAMIE_SWITCHES_IDENTITY void join_in_place(counted_scope& of) {
   if (!of.is_open_to(joiner) || joiner->scope != &of) [[unlikely]]
     return of.finish_join(of, join_so_far::nothing, nullptr);
   worker& w = static_cast<worker&>(here);
-  if (!of.live.any()) [[unlikely]]
-    return join_nobody(w, of);
+  if (!of.live.any_of_owner()) [[unlikely]] {
+    if (of.live.none()) return join_nobody(w, of);
+    return of.finish_join(of, join_so_far::nothing, nullptr);
+  }
   if (handles_exceptions(w) || !has_room(w)) [[unlikely]]
     return of.finish_join(of, join_so_far::nothing, nullptr);
   fiber* const lent = w.run.lendable.take(of, joiner->seen_epoch.get());

@@ -55,6 +55,10 @@ fiber* run_queues::started_or_next_youngest(worker& w, queued* entry) noexcept {
 
 // A full ring sheds tasks as well as fibers, and in the injection queue there is always room for the fibers alone.
 bool run_queues::push_task(worker& w, fiber_record& task) noexcept {
+  if (w.policy == nullptr && w.queue.ring.try_push(as_entry(task))) {
+    w.pool.signal(&w);
+    return true;
+  }
   if (!w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) return false;
   if (w.policy != nullptr) {
     w.policy->enqueue_task(w, task);
@@ -67,6 +71,7 @@ bool run_queues::push_task(worker& w, fiber_record& task) noexcept {
 }
 
 void run_queues::push_full(worker& w, fiber& f) noexcept {
+  if (w.queue.ring.try_push(as_entry(f))) return;
   if (w.sched.queues.injection_.try_reserve_for_tasks(overflow_batch + 1)) {
     w.queue.ring.push(as_entry(f), w.queue.overflow);
   } else {

@@ -47,7 +47,7 @@ class run_queues {
   // Like push_spawned, but for a task. False, and nothing has happened: the ring is full, and there is no memory for the
   // injection queue to grow.
   [[nodiscard]] static bool push_task(worker& w, fiber_record& task) noexcept;
-  // Like push_task, but does not signal. False, and nothing has happened, if the ring is full or a policy decides.
+  // Like push_task, but does not signal. False, and nothing has happened, if the ring may be full or a policy decides.
   [[nodiscard]] static bool try_push_task(worker& w, fiber_record& task) noexcept;
   // A fiber that was parked, to the LIFO slot. `may_preempt`: a fiber calls that holds no lock, and asks anew which
   // worker it is on afterwards; under a policy it may have to yield.
@@ -60,7 +60,7 @@ class run_queues {
   static void push_back(worker& w, fiber& f) noexcept;
   // To the young end of the ring, whatever a policy says.
   static void push_ring(worker& w, fiber& f) noexcept {
-    if (!w.queue.ring.try_push(as_entry(f))) [[unlikely]]
+    if (!w.queue.ring.try_push_quick(as_entry(f))) [[unlikely]]
       push_full(w, f);
     w.pool.signal(&w);
   }
@@ -188,7 +188,7 @@ inline void run_queues::push_spawned(worker& w, fiber& f) noexcept {
 }
 
 RAMIE_FLATTEN bool run_queues::try_push_task(worker& w, fiber_record& task) noexcept {
-  return w.policy == nullptr && w.queue.ring.try_push(as_entry(task));
+  return w.policy == nullptr && w.queue.ring.try_push_quick(as_entry(task));
 }
 
 inline void run_queues::push_back(worker& w, fiber& f) noexcept {

@@ -32,7 +32,7 @@ class runner {
   // The steps of calling a child under a frame that is lent to it: join.cpp.
   [[nodiscard]] static bool enter_task(worker& w, fiber_record& task, fiber& lent) noexcept;
   [[nodiscard]] static fiber_end run_task_slow(worker& w, fiber& lent) noexcept;
-  [[nodiscard]] static bool left_as_it_was(const fiber& lent, const cancel_scope& of, fiber_end how) noexcept;
+  [[nodiscard]] static bool left_as_it_was(const fiber& lent, const cancel_scope& of) noexcept;
   static worker* end_touched_task(fiber& lent, fiber_end how, platform::annotate::thread_note below) noexcept;
 
   // The worker must have a policy: the calling fiber yields if the policy says so.

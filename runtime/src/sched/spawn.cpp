@@ -76,14 +76,14 @@ RAMIE_NOINLINE task_spawn signal_and_agree(worker& w) noexcept {
 }
 
 // Like these two, for try_spawn_made.
-RAMIE_NOINLINE fiber_record* refuse_made(worker&, counted_scope& scope, fiber_record& record) noexcept {
+RAMIE_NOINLINE fiber_record* refuse_made(counted_scope& scope, fiber_record& record) noexcept {
   scope.unused.put(record);
   return nullptr;
 }
-RAMIE_NOINLINE fiber_record* push_made_slow(worker& w, counted_scope& scope, fiber_record& record) noexcept {
-  return push_task_slow(w, scope, record) == task_spawn::done ? &record : refuse_made(w, scope, record);
+RAMIE_NOINLINE fiber_record* push_made_slow(counted_scope& scope, fiber_record& record, worker& w) noexcept {
+  return push_task_slow(w, scope, record) == task_spawn::done ? &record : refuse_made(scope, record);
 }
-RAMIE_NOINLINE fiber_record* signal_for_made(worker& w, counted_scope&, fiber_record& record) noexcept {
+RAMIE_NOINLINE fiber_record* signal_for_made(counted_scope&, fiber_record& record, worker& w) noexcept {
   w.pool.signal(&w);
   return &record;
 }
@@ -115,15 +115,15 @@ task_spawn try_spawn_task(counted_scope& scope, fiber_record& record, source_loc
   return task_spawn::done;
 }
 
-fiber_record* try_spawn_made(worker_local& here, counted_scope& scope, fiber_record& record) noexcept {
+fiber_record* try_spawn_made(counted_scope& scope, fiber_record& record, worker_local& here) noexcept {
   worker& w = static_cast<worker&>(here);
   if (!spawns_plainly(w)) [[unlikely]]
-    return refuse_made(w, scope, record);
+    return refuse_made(scope, record);
   count_child(w, scope, record);
   if (!run_queues::try_push_task(w, record)) [[unlikely]]
-    return push_made_slow(w, scope, record);
+    return push_made_slow(scope, record, w);
   if (!w.pool.needs_no_signal()) [[unlikely]]
-    return signal_for_made(w, scope, record);
+    return signal_for_made(scope, record, w);
   return &record;
 }
 

@@ -46,8 +46,8 @@ class alignas(frame_bytes) fiber : public fiber_head {
   platform::owned<std::uint16_t> last_worker{0};
   // True while `record` and its extras may be read by another thread that holds the lock of names (extras.cpp).
   platform::owned<bool> has_extras{false};
-  // The fiber has left its first stack, is or was in home's list, has been thrown a cancellation, or has extras: its frame
-  // can't simply be the next fiber's.
+  // The fiber has left its first stack, is or was in home's list, has been thrown a cancellation, ends as cancelled, or has
+  // extras: its frame can't simply be the next fiber's.
   bool touched = false;
   // Whatever cancels the fiber reaches its forks, too: nobody can cancel it alone, or it has opened a scope for them.
   bool reaches_forks = false;

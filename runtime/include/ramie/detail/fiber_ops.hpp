@@ -92,8 +92,8 @@ class fiber_record {
   }
 
   [[nodiscard]] bool ends_plainly() const noexcept {
-    const bool held = !dropped.load(std::memory_order_acquire);
-    return (marks.load(std::memory_order_relaxed) | leaves | static_cast<std::uint8_t>(held)) == 0;
+    if ((marks.load(std::memory_order_relaxed) | leaves) != 0) return false;
+    return dropped.load(std::memory_order_acquire);
   }
 
   // For lists of records without a fiber.

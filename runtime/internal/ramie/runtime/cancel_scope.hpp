@@ -150,7 +150,8 @@ class cancel_scope : public with_lives, private scope_link {
   // The owner, when the scope is its innermost; fatal otherwise. Idempotent. Whether and why it was cancelled can be
   // asked until it is opened again.
   void close() noexcept;
-  // Whether close() would have nothing to undo: not linked, not pinned, not marked clean.
+  // Whether close() would have nothing to undo: not linked, not pinned, not marked clean; and the owner's end of the scope
+  // has nothing to look after (need_a_look).
   [[nodiscard]] bool untouched() const noexcept { return holds_.load(std::memory_order_acquire) == 0; }
   // Owner, when no fiber is inside: drops the cached result of an earlier walk (clean_at_).
   void forget_clean_mark() noexcept;
@@ -159,6 +160,10 @@ class cancel_scope : public with_lives, private scope_link {
     owner.scope = parent_;
     owner_.set(nullptr);
   }
+  // Whoever has made this a part of something: untouched() is false until that is taken back. Any thread that knows the
+  // scope is open.
+  void need_a_look() noexcept { holds_.fetch_or(to_look_at, std::memory_order_relaxed); }
+  void need_no_look() noexcept { holds_.fetch_and(~to_look_at, std::memory_order_relaxed); }
   // The owner, while inner scopes are still open: nothing in it can be cancelled by it any more.
   void end_early() noexcept;
   [[nodiscard]] bool is_open() const noexcept { return owner_.get() != nullptr; }
@@ -277,7 +282,8 @@ class cancel_scope : public with_lives, private scope_link {
   // What is to be undone or waited for when it is closed, in one word: who is looking at it, and the two marks.
   static constexpr std::uint32_t linked = 1u << 31;  // in the parent's list
   static constexpr std::uint32_t marked_clean = 1u << 30;  // clean_at_ has been set
-  static constexpr std::uint32_t pins = marked_clean - 1;
+  static constexpr std::uint32_t to_look_at = 1u << 29;
+  static constexpr std::uint32_t pins = to_look_at - 1;
   platform::atomic<std::uint32_t> holds_{0};
   platform::spin_lock lock_;
   platform::atomic<std::uint64_t> clean_at_{~std::uint64_t{0}};  // epoch at which the chain from here up was clean
@@ -297,6 +303,6 @@ class cancel_scope : public with_lives, private scope_link {
 
 // In a catch block: what the exception counts as when it leaves `f`. Null: the fiber was cancelled, that is all. A
 // `cancelled` of a scope that it is not in is a failure: the one behind it, or itself.
-[[nodiscard]] std::exception_ptr current_failure(const fiber& f) noexcept;
+[[nodiscard]] std::exception_ptr current_failure(fiber& f) noexcept;
 
 }  // namespace ramie::runtime_internal

@@ -78,12 +78,6 @@ struct counted_scope : cancel_scope {
     return reinterpret_cast<fiber*>(opener.get() & ~(joined | lingers));
   }
 
-  // What its end must look after, besides giving it back: `needs_more`, and what its maker means by others. By the owner,
-  // and by fibers that are counted, so the owner sees it when they have ended. From one_visitor on: visitors.
-  platform::atomic<std::uint64_t> notes{0};
-  static constexpr std::uint64_t needs_more = 1;  // a join has to look around; so has the end
-  static constexpr std::uint64_t one_visitor = std::uint64_t{1} << 32;
-
   join_rest* const finish_join;
 };
 

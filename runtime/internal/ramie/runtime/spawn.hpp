@@ -34,7 +34,7 @@ void spawn_here(const call_context& at, const fiber_ops& ops, fiber_record& reco
 [[nodiscard]] task_spawn try_spawn_task(counted_scope& scope, fiber_record& record, source_location site) noexcept;
 // Like try_spawn_task, for a record that is a task already (make_task), and a caller that knows where it is. Returns the
 // record; null: nothing has happened, and the record is in `scope.unused`.
-[[nodiscard]] fiber_record* try_spawn_made(worker_local& here, counted_scope& scope, fiber_record& record) noexcept;
+[[nodiscard]] fiber_record* try_spawn_made(counted_scope& scope, fiber_record& record, worker_local& here) noexcept;
 
 // Before the fiber is spawned, or by the fiber itself. Throws std::bad_alloc.
 void name_fiber(fiber_record& record, std::string_view name);
