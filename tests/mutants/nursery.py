@@ -33,7 +33,7 @@ MUTANTS = [
     ("fold and look apart", LIVE, [("if (shared_.fetch_add(fold, std::memory_order_acq_rel) + fold != 1) return true;",
                                     "const auto before = shared_.load();\n    shared_.fetch_add(fold);\n    if (before + fold != 1) return true;")],
      ["join_and_end"]),
-    ("joining is not announced", LIVE, [("const auto fold = 2 * local() + 1;", "const auto fold = 2 * local();"),
+    ("joining is not announced", LIVE, [("const auto fold = 2 * local_.get() + 1;", "const auto fold = 2 * local_.get();"),
                                         ("+ fold != 1) return true;", "+ fold != 0) return true;")], ["join_and_end"]),
     ("the joiner does not wait for the last fiber", LIVE, [
         ("    for (platform::backoff turn; !waker_arrived_.load(std::memory_order_acquire);) turn.wait();\n    std::lock_guard hold(lock_);\n", "")], ["join_woken_by_accident"]),
@@ -44,7 +44,7 @@ MUTANTS = [
     ("in place whatever the scope (J2)", NURSERY, [("if (at.innermost() == &n) [[likely]] {", "if (true) {")], {"cases": ["a join inside with_timeout does not bury the joiner", "a join from inside an inner scope parks"]}),
     ("in place whoever it is (J6)", JOIN, [("return f.home == &of || f.home->inside(of);", "return true;")], {"cases": ["a stranger at the young end is handed over to"]}),
     ("in place without room (J7)", JOIN, [(" || f.size_class > largest) return false;", ") return false;")], {"cases": ["nurseries nest as deep as there is memory"]}),
-    ("the joiner's exceptions in sight", JOIN, [("if (exceptions.caught != nullptr || exceptions.uncaught != 0)", "if (exceptions.uncaught > 1000)")], {"cases": ["the joiner's exceptions are out of its children's sight"]}),
+    ("the joiner's exceptions in sight", JOIN, [("  return (reinterpret_cast<std::uintptr_t>(exceptions.caught) | exceptions.uncaught) != 0;\n", "  return exceptions.uncaught > 1000;\n")], {"cases": ["the joiner's exceptions are out of its children's sight"]}),
     ("a failure cancels nobody", TASKS, [("  home.cancel(std::move(why), what);\n", "")], {"cases": ["the first failure cancels the scope and is rethrown by join"]}),
     ("a task is recycled although its handle is held", "nursery/src/block_store.cpp",
      [("return has_finished(task) && task.dropped.load(std::memory_order_acquire);", "return has_finished(task);")],

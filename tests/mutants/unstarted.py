@@ -45,7 +45,7 @@ MUTANTS = [
        ("    if (taken == 0) continue;", "    if (f == nullptr) platform::fatal(\"nothing was stolen\");")], {"cases": [STOLEN]}),
     # One frame for the children of a join.
     ("a child that a join calls has the site of another", JOIN, [("  lent.site.set(task.task_site());\n", "")], {"cases": [LEFT]}),
-    ("a frame that was away is lent on", JOIN, [("if (lent.touched || lent.scope != &of ||", "if (lent.scope != &of ||")], {"cases": [LEFT]}),
+    ("a frame that was away is lent on", JOIN, [("return !(lent.touched || lent.scope != &of);", "return lent.scope == &of;")], {"cases": [LEFT]}),
     ("a frame that left its stack is lent on", "runtime/src/sched/runner.hpp", [("    leaver.stack.set(w.run.active.get());\n    leaver.touched = true;\n", "    leaver.stack.set(w.run.active.get());\n")],
      {"cases": [LEFT]}),
     ("a frame that is lent again finds clean what its last joiner did", "runtime/src/task/frame_pool.hpp", [("    f->seen_epoch.set(seen_epoch);\n", "    (void)seen_epoch;\n")],

@@ -71,7 +71,7 @@ class live_count final : public waitable {
   // Whether more live of what only the owner counts than not. Owner only.
   [[nodiscard]] bool any_of_owner() const noexcept { return local_.get() > 0; }
   // Like !any(), without a look at how far the two counts make up for each other: true only if nobody lives. Owner only.
-  [[nodiscard]] bool none() const noexcept { return (local_.get() | shared_.load(std::memory_order_acquire)) == 0; }
+  [[nodiscard]] bool none() const noexcept { return local_.get() == 0 && plus_shared(0) == 0; }
   // Like any, when `local` is known not to be positive.
   [[nodiscard]] bool any_shared() const noexcept { return plus_shared(local_.get()) != 0; }
 
