@@ -54,7 +54,7 @@ MUTANTS = [
         ("std::uint8_t& times = own ? owner_deliveries_ : f.cancel_delivered;", "std::uint8_t& times = f.cancel_delivered;")],
      {"cases": [FROM_BEFORE, "who has left a cancelled scope has swallowed nothing when the next one is cancelled"]}),
     # Whose cancellation it is.
-    ("any cancellation ends a fiber", CANCELLED, [("if (cancel_scope::explains(f, c)) return nullptr;", "if (cancel_scope::explains(f, c) || c.number() != 0) return nullptr;")],
+    ("any cancellation ends a fiber", CANCELLED, [("if (cancel_scope::explains(f, c)) {", "if (cancel_scope::explains(f, c) || c.number() != 0) {")],
      {"cases": [FOREIGN, "a failure behind another scope's cancellation is what counts"]}),
     ("a cancellation from above a shield ends a fiber", SCOPE, [
         ("for (const cancel_scope* s = first_seen(f); s != nullptr; s = s->seen_above()) {\n    if (s->owns(c))",

@@ -53,12 +53,11 @@ class task {
   using result_type = R;
 
   task() noexcept = default;  // empty: no child behind it
-  task(task&& other) noexcept : handle_(std::exchange(other.handle_, {})) {}
+  task(task&& other) noexcept : handle_(other.release()) {}
   task& operator=(task&& other) noexcept {
     if (this != &other) {
       reset();
-      handle_ = std::exchange(other.handle_, {});
-      stayed_ = false;
+      handle_ = other.release();
     }
     return *this;
   }
@@ -144,7 +143,7 @@ class task {
   // thread. Never waits; not a cancellation point.
   void reset() noexcept {
     if (!valid()) return;
-    const nursery_internal::task_handle gone = std::exchange(handle_, {});
+    const nursery_internal::task_handle gone = release();
     nursery_internal::drop_task(*gone.block, *gone.home, gone.life);  // in registers: it is called after most spawns
   }
 
@@ -154,6 +153,10 @@ class task {
   // As spawned.
   task(const nursery_internal::task_handle& spawned, bool by_owner) noexcept
       : handle_(spawned), stayed_(true), by_owner_(by_owner) {}
+  [[nodiscard]] nursery_internal::task_handle release() noexcept {
+    stayed_ = false;
+    return std::exchange(handle_, {});
+  }
   [[nodiscard]] const nursery_internal::task_handle& handle(const char* function) const {
     if (!valid()) nursery_internal::no_such_task(function);
     return handle_;
@@ -179,7 +182,7 @@ class task {
   }
 
   nursery_internal::task_handle handle_;
-  bool stayed_ = false;  // it is what spawn returned, not what that was moved to
+  bool stayed_ = false;  // it is what spawn returned, not what that was moved to; not empty
   bool by_owner_ = false;
 };
 
