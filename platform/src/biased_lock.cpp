@@ -49,7 +49,7 @@ class wait_watch {
   ~wait_watch() {
     const int weight = faults::strikes(fault::granted_lock) ? 1000 : in_vain_ ? 0 : 1;
     if (me_ == nullptr || weight == 0) return;
-    me_->waited.set(me_->waited.get() + weight * (std::chrono::steady_clock::now() - since_));
+    me_->waited_ns += weight * std::chrono::nanoseconds(std::chrono::steady_clock::now() - since_).count();
   }
 
  private:

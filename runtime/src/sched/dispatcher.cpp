@@ -87,8 +87,12 @@ void dispatcher::run_due_timers(worker& w) noexcept {
   run_due_timers(w, platform::steady_clock::instance().now());
 }
 
-void dispatcher::look_for_entanglement(worker& w, platform::time_point now) noexcept {
-  if (w.policy == nullptr && w.dispatch.partners.look(w.lock_user.waited.get(), now)) [[unlikely]]
+void dispatcher::look_for_entanglement(worker& w) noexcept {
+  entanglement& partners = w.dispatch.partners;
+  const platform::nanoseconds waited(w.lock_user.waited_ns);
+  if (w.policy != nullptr || !partners.has_waited(waited)) [[likely]]
+    return;
+  if (partners.look(waited, platform::steady_clock::instance().now()))
     w.life.attention.fetch_or(worker::entangled, std::memory_order_relaxed);
 }
 
@@ -97,15 +101,13 @@ fiber* dispatcher::poll_is_due(worker& w, std::uint64_t polls) noexcept {
   dispatcher& self = w.sched.dispatch;
   pacer& pacing = w.dispatch.pacing;
   w.sched.io.poll(w);
+  look_for_entanglement(w);
   if (pacing.tick_ended(polls)) {
     const auto now = platform::steady_clock::instance().now();
     pacing.end_tick(polls, now);
-    look_for_entanglement(w, now);
     run_queues::restart_lifo_turns(w);
     self.run_due_timers(w, now);
   } else {
-    if (w.dispatch.partners.has_waited(w.lock_user.waited.get())) [[unlikely]]
-      look_for_entanglement(w, platform::steady_clock::instance().now());
     self.run_due_timers(w);
   }
   return pacing.injection_turn(polls) ? w.sched.queues.take_injected(w) : nullptr;

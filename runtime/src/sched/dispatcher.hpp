@@ -88,7 +88,7 @@ class dispatcher {
   [[nodiscard]] fiber* next_of_queues(worker& w) noexcept;
   [[nodiscard]] fiber* next_of_policy(worker& w) noexcept;
   [[nodiscard]] static fiber* poll_is_due(worker& w, std::uint64_t polls) noexcept;
-  static void look_for_entanglement(worker& w, platform::time_point now) noexcept;
+  static void look_for_entanglement(worker& w) noexcept;
   [[nodiscard]] static fiber* poll_was_empty(worker& w) noexcept;
   [[nodiscard]] static fiber* take_youngest(worker& w) noexcept;
   [[nodiscard]] static fiber* ring_was_empty(worker& w) noexcept;

@@ -5,8 +5,8 @@
 // together again. So a worker that spends a large share of its time waiting for locks of others leaves its fibers to
 // those (retreat.cpp).
 //
-// The worker looks when a tick ends and when the injection queue has its turn. A window is the time between two looks,
-// or more of them, that is long enough that a single wait does not decide; and two in a row must agree.
+// The worker looks when a tick ends and when the injection queue has its turn, if it has waited meanwhile. A window is
+// the time from one look to another that is long enough that a single wait does not decide; and two in a row must agree.
 // Eight to thirty-two fibers that send and receive on one channel, on two workers, wait for 45 to 60 % of nearly every
 // window; a pipeline of two thousand channels waits for nothing, since nobody is using the lock that is asked for. Such
 // waits, which end with a revocation, do not count (biased_lock.cpp). Owner only.

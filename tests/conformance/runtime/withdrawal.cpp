@@ -34,7 +34,7 @@ class entangled_worker : threadless_runtime {
     const auto now = ramie::platform::steady_clock::instance().now();
     (void)w().dispatch.partners.look(0ns, now - 4s);
     (void)w().dispatch.partners.look(1s, now - 2s);
-    w().lock_user.waited.set(2s);
+    w().lock_user.waited_ns = std::chrono::nanoseconds(2s).count();
     w().dispatch.pacing.restart(w().count.polls.get() + 1 - budget_per_tick, now);
   }
   ~entangled_worker() { set_this_worker(nullptr); }

@@ -80,7 +80,7 @@ struct lock_user {
   lock_family* family = nullptr;
   std::uint32_t cell = 0;  // unique among the family's parties that exist
   std::uint64_t id = new_id();
-  mutable owned<std::chrono::nanoseconds> waited{};  // for locks that others were using
+  mutable std::int64_t waited_ns = 0;  // for locks that others were using; its own thread's
 
   [[nodiscard]] static std::uint64_t new_id() noexcept;  // never 0, never the same again
 };
