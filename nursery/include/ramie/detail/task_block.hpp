@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
@@ -170,17 +171,18 @@ struct typed_task_block final : result_holder<R> {
     } else {
       ::new (static_cast<void*>(closure)) Work{std::forward<Parts>(parts)...};
     }
+    if (fits_words && closure != reinterpret_cast<std::byte*>(this) + closure_at()) std::abort();  // known when compiled
     this->ops.store(&type_of, std::memory_order_release);
   }
 
   // Whether a block made of a task_block and the bytes of its closure is as good as one that was constructed: spawn_words.
   static constexpr bool fits_words =
-      std::is_trivially_copyable_v<Work> && sizeof(Work) <= sizeof(closure_words) && alignof(Work) <= alignof(closure_words);
+      std::is_trivially_copyable_v<Work> && sizeof(Work) <= sizeof(closure_words) &&
+      alignof(Work) <= alignof(closure_words) && alignof(result_holder<R>) == alignof(closure_words);
   [[nodiscard]] static const task_type& type() noexcept { return type_of; }
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"
-  [[nodiscard]] static constexpr std::size_t closure_at() noexcept { return offsetof(typed_task_block, closure); }
-#pragma GCC diagnostic pop
+  // Where the closure is, if fits_words: the first of the aligned places behind the base. (offsetof warns of such types,
+  // and a pragma against that is forgotten by precompiled headers.)
+  [[nodiscard]] static constexpr std::size_t closure_at() noexcept { return sizeof(result_holder<R>); }
 
  private:
   void destroy_closure() noexcept { work().~Work(); }
@@ -210,7 +212,7 @@ struct typed_task_block final : result_holder<R> {
                                      result_holder<R>::must_destroy ? &result_holder<R>::destroy : nullptr,
                                      &destroy_closure_of, closure_at()};
 
-  alignas(Work) std::byte closure[sizeof(Work)];
+  alignas(Work) alignas(closure_words) std::byte closure[sizeof(Work)];
 };
 
 }  // namespace ramie::nursery_internal
