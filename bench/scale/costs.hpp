@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What things cost, in picoseconds: the floors of the machine that docs/performance.md was written on (tools/bench floors),
-// and `access`, which stands for the instructions around a load or store, too: the ones of fib on one worker, by its time.
+// What things cost, in picoseconds: the floors of the machine that docs/performance.md was written on, and
+// `access`, which stands for the instructions around a load or store, too: fitted to the time of fib on one worker.
 #pragma once
 
 #include <cstdint>

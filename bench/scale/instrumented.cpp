@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The functions that -fsanitize=thread has compiled code call: for every load and store that is not atomic, and for atomics
-// of the standard library, which are not the model's. Ours tell the simulator; ThreadSanitizer itself is not linked.
+// The functions that -fsanitize=thread has compiled code call: for every load and store that is not atomic, and for
+// atomics of the standard library, which are not the model's. Ours tell the simulator; ThreadSanitizer itself is not linked.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -96,8 +96,12 @@ void __tsan_atomic_thread_fence(int) noexcept {}
 void __tsan_atomic_signal_fence(int) noexcept {}
 void __tsan_vptr_read(void** at) noexcept { scale::access_plain(number_of(at), false, RAMIE_HERE); }
 void __tsan_vptr_update(void** at, void*) noexcept { scale::access_plain(number_of(at), true, RAMIE_HERE); }
-void __tsan_read_range(void* at, std::size_t bytes) noexcept { scale::access_range(number_of(at), bytes, false, RAMIE_HERE); }
-void __tsan_write_range(void* at, std::size_t bytes) noexcept { scale::access_range(number_of(at), bytes, true, RAMIE_HERE); }
+void __tsan_read_range(void* at, std::size_t bytes) noexcept {
+  scale::access_range(number_of(at), bytes, false, RAMIE_HERE);
+}
+void __tsan_write_range(void* at, std::size_t bytes) noexcept {
+  scale::access_range(number_of(at), bytes, true, RAMIE_HERE);
+}
 void* __tsan_memcpy(void* to, const void* from, std::size_t bytes) noexcept {
   scale::access_range(number_of(from), bytes, false, RAMIE_HERE);
   scale::access_range(number_of(to), bytes, true, RAMIE_HERE);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Simulates one workload on so many workers and prints what it found, as a line of JSON; tools/bench scale makes tables of it.
+// Simulates one workload on so many workers and prints what it found, as a line of JSON; tools/bench scale makes tables
+// of it.
 //
 //   scale --list
 //   scale WORKLOAD WORKERS [SEED]
@@ -45,7 +46,8 @@ struct found {
   std::vector<place_count> places;
 };
 
-// The transfers of the worst, an operation: [[key, transfers], …], or of lines [[key, transfers, [[code, transfers], …]], …].
+// The transfers of the worst, an operation: [[key, transfers], …], or of lines
+// [[key, transfers, [[code, transfers], …]], …].
 using sums = std::map<std::uintptr_t, std::uint64_t>;
 std::vector<std::pair<std::uintptr_t, std::uint64_t>> worst(const sums& all, std::size_t most) {
   std::vector<std::pair<std::uintptr_t, std::uint64_t>> found(all.begin(), all.end());
@@ -128,7 +130,8 @@ int main(int argc, char** argv) {
     if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
       std::printf("%s\t%s\t%s\n", w.name, w.what, w.operation);
     } else if ((argc == 3 || argc == 4) && std::strcmp(argv[1], w.name) == 0) {
-      run(w, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)), argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 1);
+      run(w, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)), 
+          argc == 4 ? std::strtoul(argv[3], nullptr, 10) : 1);
       return 0;
     }
   }

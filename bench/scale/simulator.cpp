@@ -190,7 +190,8 @@ std::size_t add_processor(std::function<void()> body, picoseconds begins) {
   now.all.push_back(std::make_unique<processor>());
   processor& p = *now.all.back();
   p.number = static_cast<unsigned>(now.all.size() - 1);
-  p.clock = begins + static_cast<picoseconds>(((now.seed * 0x9e3779b97f4a7c15u + p.number * 0xbf58476d1ce4e5b9u) >> 20) % 1'000'000);
+  p.clock = begins;
+  p.clock += static_cast<picoseconds>(((now.seed * 0x9e3779b97f4a7c15u + p.number * 0xbf58476d1ce4e5b9u) >> 20) % 1'000'000);
   p.body = std::move(body);
   p.stack = std::make_unique<char[]>(stack_bytes);
   p.carried.assign(carried_slots.size(), nullptr);
@@ -289,7 +290,9 @@ void access_plain(std::uintptr_t address, bool writes, std::uintptr_t code) noex
 }
 
 void access_range(std::uintptr_t address, std::size_t bytes, bool writes, std::uintptr_t code) noexcept {
-  for (auto at = address; at < address + bytes; at = (at | (cache_lines::line_bytes - 1)) + 1) access_plain(at, writes, code);
+  for (auto at = address; at < address + bytes; at = (at | (cache_lines::line_bytes - 1)) + 1) {
+    access_plain(at, writes, code);
+  }
 }
 
 unsigned current_processor() noexcept {
@@ -314,7 +317,9 @@ using scale::now;
     now.current->clock += now.costs.rmw;
   }
   const auto code = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)) - now.image;
-  if (scale::fetch(reinterpret_cast<std::uintptr_t>(address), kind != access_kind::load, code)) ++now.counted.atomic_transfers;
+  if (scale::fetch(reinterpret_cast<std::uintptr_t>(address), kind != access_kind::load, code)) {
+    ++now.counted.atomic_transfers;
+  }
 }
 
 void step() noexcept {

@@ -2,7 +2,7 @@
 // Runs a program of the library on virtual processors that this machine need not have, and says what it would cost.
 //
 // The library is compiled with the atomics of the explorer (tests/explore), but nothing is explored: there is one
-// execution. Every thread is a coroutine, a virtual processor of its own with a clock of its own. Before each atomic
+// execution. Every thread is a coroutine, a virtual processor with a clock of its own. Before each atomic
 // operation the processor whose clock is the earliest goes on, so the operations happen in the order of simulated time,
 // and a run is the same every time. What advances a clock:
 //
@@ -39,8 +39,8 @@ struct place_count {
   std::uint64_t transfers;
 };
 
-// Runs `body` as the first thread and returns when all threads have ended. Ends the process if nobody can go on. Threads
-// begin up to a microsecond late, by the seed: another one is another run.
+// Runs `body` as the first thread and returns when all threads have ended. Ends the process if nobody can go on.
+// Threads begin up to a microsecond late, by the seed: another one is another run.
 void simulate(const cost_table& costs, std::uint64_t seed, std::function<void()> body);
 
 // From inside.

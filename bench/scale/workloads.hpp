@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What is simulated. Each grows with the workers, so that every worker has as much to do, but for those that are about one
-// shared object.
+// What is simulated. Each grows with the workers, so that every worker has as much to do, but for those that are
+// about one shared object.
 #pragma once
 
 #include <functional>
