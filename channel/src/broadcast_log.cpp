@@ -3,8 +3,8 @@
 //
 // Under the lock: the ring, the waiters, and every change of `written` and `closed`, which readers look at without it:
 // a look that is too early finds nothing, and is repeated under the lock by a reader that lists itself. A reader waits
-// only when its position is `written`, so every write ends every wait. Entries are shared pointers: a reader takes one under the lock and copies the value
-// without it; the one that is overwritten is destroyed without it, too.
+// only when its position is `written`, so every write ends every wait. Entries are shared pointers: a reader takes one
+// under the lock and copies the value without it; the one that is overwritten is destroyed without it, too.
 #include <ramie/detail/broadcast_log.hpp>
 
 #include <algorithm>
