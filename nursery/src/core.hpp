@@ -109,7 +109,7 @@ struct nursery_core : counted_scope {
   // the owner sees it when they have ended. From one_visitor on: visitors.
   platform::atomic<std::uint64_t> notes{0};
   static constexpr std::uint64_t one_visitor = std::uint64_t{1} << 32;
-  std::uint64_t retired_in_place = 0;  // tasks that ended above the owner's join, but were not reused at once
+  platform::owned<std::uint64_t> retired_in_place{0};  // tasks that ended above the owner's join, but were not reused at once
   block_store store{unused};
 
   // Written by others.
@@ -143,7 +143,7 @@ struct nursery_core : counted_scope {
 
   // Fibers that have ended and may have left a block for others, roughly.
   [[nodiscard]] std::uint64_t ended() const noexcept {
-    return retired_in_place + spawned_by_descendants.load(std::memory_order_relaxed) +
+    return retired_in_place.get() + spawned_by_descendants.load(std::memory_order_relaxed) +
            static_cast<std::uint64_t>(live.more_ended_elsewhere());
   }
 

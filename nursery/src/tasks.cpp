@@ -232,7 +232,7 @@ void task_retired(fiber_record& record, cancel_scope& scope, const cancel_scope*
   auto& task = static_cast<task_block&>(record);
   auto& home = static_cast<nursery_core&>(scope);
   const bool in_place = joiner == &home;
-  if (in_place) ++home.retired_in_place;
+  if (in_place) home.retired_in_place.add(1);
   if (task.dropped.load(std::memory_order_acquire)) {
     destroy_result(task);
     if (in_place && !task.origin.shared) {

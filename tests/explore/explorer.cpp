@@ -27,6 +27,7 @@ namespace {
 constexpr std::size_t stack_bytes = 256 * 1024;
 constexpr int max_steps = 20'000;
 std::vector<void**> carried_slots;
+std::vector<void*> carried_first;  // what a thread begins with in each
 
 // The two words of the C++ runtime behind exceptions: each thread of the model has its own.
 struct exception_words {
@@ -64,7 +65,7 @@ void tell_where() {
 
 void thread_entry(platform::arrival landed) {
   now.home = landed.from;
-  for (void** slot : carried_slots) *slot = nullptr;
+  for (std::size_t i = 0; i < carried_slots.size(); ++i) *carried_slots[i] = carried_first[i];
   exceptions() = {};
   now.self().body();
   now.self().body = nullptr;  // what it has captured ends with the thread, not in the next execution
@@ -112,7 +113,7 @@ std::size_t add_thread(std::function<void()> body) {
   t.waits_since = no_news;
   t.wakes_at = never;
   t.condition = nullptr;
-  t.carried.assign(carried_slots.size(), nullptr);
+  t.carried = carried_first;
   t.sees = {};
   t.at = platform::make_context(t.stack.get() + stack_bytes, stack_bytes, thread_entry, {});
   return now.used++;
@@ -231,6 +232,7 @@ void join_thread(std::size_t number) noexcept {
 }
 
 void carry(void** slot) {
+  carried_first.push_back(*slot);
   carried_slots.push_back(slot);
 }
 

@@ -98,6 +98,22 @@ void nested_join() {
   require(sum == 1, "a result is wrong");
 }
 
+// The join finds a task that is none of its nursery's, as the last of its own ends on another worker.
+void join_finds_a_stranger() {
+  ramie::nursery outer;
+  bool ran = false;
+  {
+    ramie::nursery n;
+    n.spawn([&] {
+      n.spawn([] {});
+      outer.spawn([&] { ran = true; });
+    });
+    n.join();
+  }
+  outer.join();
+  require(ran, "a task is lost");
+}
+
 void rendezvous() {
   ramie::channel<int> c(0);
   ramie::nursery n;
@@ -315,6 +331,7 @@ entry on(const char* name, void (*body)(), unsigned workers, program::mood m = p
 list all_scenarios() {
   static const bool once = [] {
     carry(reinterpret_cast<void**>(&ramie_this_worker_local));
+    carry(reinterpret_cast<void**>(&ramie_this_worker_local_or_none));
     carry(reinterpret_cast<void**>(&ramie::runtime_internal::thread_proxy));
     carry(const_cast<void**>(&ramie::runtime_internal::helper_of));
     return true;
@@ -323,6 +340,7 @@ list all_scenarios() {
   list all{
       on("spawn_and_join", spawn_and_join, 2),
       on("nested_join", nested_join, 2),
+      on("join_finds_a_stranger", join_finds_a_stranger, 2, program::mood::calm, 20'000),
       on("rendezvous", rendezvous, 2),
       on("close_and_cancel", close_and_cancel, 2),
       on("cancel_a_parked_one", cancel_a_parked_one, 2),

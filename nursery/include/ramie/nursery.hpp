@@ -208,12 +208,12 @@ class nursery : private nursery_internal::spawns_with_site<nursery, spawn_option
     using block = nursery_internal::typed_task_block<work, result>;
     if constexpr (std::is_same_v<How, source_location> && sizeof...(Args) == 0 && fits_words<block, work, F>()) {
       nursery_internal::closure_words closure{};
-      const work copy(std::forward<F>(f));
+      work copy(std::forward<F>(f));
       if constexpr (!std::is_empty_v<work>) std::memcpy(&closure, &copy, sizeof copy);
       auto* made = nursery_internal::spawn_words(*core_, block::type(), how, closure);
       bool by_owner = true;
       if (made == nullptr) [[unlikely]] {
-        made = start_block<block>(how, copy);
+        made = start_block<block>(how, std::move(copy));
         by_owner = !made->origin.shared;
       }
       return task<result>({made, core_, nursery_internal::life_of(*core_)}, by_owner);

@@ -62,9 +62,10 @@ class task {
     return *this;
   }
   // A handle that can be seen never to have left the function that spawned is let go by who has spawned. If that is the
-  // nursery's owner, there is no call.
+  // nursery's owner, there is no call. (Not with clang, which may see that of a coroutine's handle, too: there it may be
+  // another thread's.)
   ~task() {
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__clang__)
     if (__builtin_constant_p(stayed_) && stayed_ && by_owner_ &&
         nursery_internal::life_of(*handle_.home) == handle_.life &&
         handle_.block->marks.load(std::memory_order_acquire) == 0) {

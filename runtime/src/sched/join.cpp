@@ -262,7 +262,8 @@ RAMIE_SWITCHES_IDENTITY children_called call_children(counted_scope& of, worker_
     return {nullptr, nullptr};
   const auto called = call_youngest(w, lent);
   if (called.lent != nullptr) called.w->run.lendable.give(called.lent);
-  return {called.any_left && of.live.any() ? nullptr : called.w, called.other};
+  const bool goes_on = called.other != nullptr || (called.any_left && of.live.any());
+  return {goes_on ? nullptr : called.w, called.other};
 }
 
 namespace {
@@ -287,11 +288,12 @@ RAMIE_FLATTEN void join_nobody(worker& w, counted_scope& of) {
   leave_scope(w, of);
 }
 
-// Some are left, or a child was away. The worker's current fiber is the joiner.
+// Some are left, or a child was away, or `other` was taken, which must go on although the last child may have ended
+// elsewhere meanwhile. The worker's current fiber is the joiner.
 RAMIE_NOINLINE void leave_off(worker& w, fiber* lent, queued* other) {
   counted_scope& of = static_cast<counted_scope&>(*w.current.get()->scope);
   if (lent != nullptr) w.run.lendable.give(lent);
-  if (of.live.any()) return of.finish_join(of, join_so_far::stuck, other);
+  if (other != nullptr || of.live.any()) return of.finish_join(of, join_so_far::stuck, other);
   leave_scope(w, of);
 }
 

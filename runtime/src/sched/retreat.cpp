@@ -42,6 +42,7 @@ void dispatcher::stay_suspended(worker& w, const suspensions::suspension& grante
   auto next_check = now + suspension_check_interval;
   while (now < granted.until && !suspensions_.is_recalled(granted) && !w.needs_attention()) {
     if (sched_.queues.move_to_injection(w)) w.pool.signal(&w);
+    if (!run_queues::local_empty(w)) break;  // there was no memory for the queue to grow
     io_driver::completions done;
     sched_.io.park(w, std::min({next_check, granted.until, sched_.deadlines.earliest()}), done);
     done.deliver();
@@ -49,6 +50,7 @@ void dispatcher::stay_suspended(worker& w, const suspensions::suspension& grante
     expect_due_timers(w);  // it may be what it was woken for
     run_due_timers(w, now);
     if (now < next_check) continue;
+    if (w.pool.not_stalled() <= suspensions_.suspended()) break;  // the others have retired or are stalled
     if (!others.keep_up(w.pool.polls_of_others(w), sched_.queues.size())) break;
     next_check = now + suspension_check_interval;
   }

@@ -214,6 +214,7 @@ void worker_pool::drain(worker& w) noexcept {
 
 void worker_pool::thread_ended(worker& w) noexcept {
   (void)clear_stalled(w);  // marked on the way out
+  w.life.attention.fetch_and(~worker::entangled, std::memory_order_relaxed);
   set_this_worker(nullptr);
   idle_.remove_worker();
   if (sched_.all_blocked.has_waiters()) (void)sched_.all_blocked.check();

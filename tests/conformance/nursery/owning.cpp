@@ -297,6 +297,25 @@ TEST_CASE("misuse of a nursery is told, and nothing happens", "[conformance][nur
   CHECK(said[8].find("no child behind this handle") != std::string::npos);
 }
 
+// It fits into registers, and is not copied.
+TEST_CASE("a small closure that can only be moved is spawned", "[conformance][nursery]") {
+  struct only_moved {
+    explicit only_moved(int v) : value(v) {}
+    only_moved(only_moved&&) = default;
+    only_moved& operator=(only_moved&&) = default;
+    only_moved(const only_moved&) = delete;
+    int value;
+  };
+  auto f = [x = only_moved(3)] { return x.value; };
+  static_assert(std::is_trivially_copyable_v<decltype(f)>);
+  CHECK(ramie::run([&] {
+          ramie::nursery n;
+          auto t = n.spawn(std::move(f));
+          n.join();
+          return t.get();
+        }) == 3);
+}
+
 TEST_CASE("a closure whose move throws is not spawned", "[conformance][nursery]") {
   struct throwing {
     bool armed = false;
