@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 """Forks and the indices of loops."""
 RANGE, FORK, PARALLEL = "nursery/src/index_range.hpp", "runtime/src/sched/fork.cpp", "nursery/src/parallel.cpp"
-OPS = "runtime/include/ramie/detail/fiber_ops.hpp"
 TAKEN = {"cases": ["what a worker has taken is a fiber, which fails and is described like one"]}
 WAITS = {"cases": ["a call that waits leaves the others to any worker"]}
 
@@ -17,7 +16,6 @@ MUTANTS = [
     ("a fork that has ended wakes nobody", FORK, [("if ((marks & fork_record::wanted) != 0) part.waits->wake();", "(void)marks;")], ("fork_is_taken_as_its_caller_comes_back",)),
     ("a caller does not ask again whether its fork has ended", FORK, [("return (marks & fork_record::finished) == 0;                                       // 3", "(void)marks;\n    return true;")], ("fork_is_taken_as_its_caller_comes_back",)),
     ("a fork that nobody could start is not called", FORK, [("check_cancelled(); return true;", "check_cancelled(); return false;")], {"cases": ["a fork that there is no memory for is called by its caller"]}),
-    ("a join takes a fork for its child", OPS, [("return place_.load(std::memory_order_relaxed) == (reinterpret", "return (place_.load(std::memory_order_relaxed) & ~is_fork) == (reinterpret")], {"cases": ["a join of the nursery around does not count a fork"]}),
     ("a loop goes on after a failure", PARALLEL, [("of.whole.stopped.store(true, std::memory_order_relaxed);", "")], {"cases": ["who has taken a part of a loop begins no call after a failure"]}),
     ("a loop does not look at cancellations", FORK, [("if (w.cancel_epoch->load(std::memory_order_acquire) != self.seen_epoch.get()) [[unlikely]]\n    check_cancelled();\n  w.count", "w.count")], {"cases": ["a cancellation from outside ends the calls that wait, and a loop of calls that do not"]}),
     ("the failure of a fork is dropped", FORK, [("case fork_outcome::failed: break;", "case fork_outcome::failed: return false;")], TAKEN),

@@ -73,6 +73,21 @@ TEST_CASE("the slot goes first three times in a row, then the ring's oldest", "[
   CHECK(b.w().count.lifo_hits.get() == 6);
 }
 
+TEST_CASE("under a policy no task goes to the ring past it", "[conformance][queues]") {
+  ramie::options o;
+  o.workers = 1;
+  o.chaos = ramie::chaos_mode{1};
+  ramie::runtime rt(o);
+  worker& w = *scheduler_of(rt).pool.workers()[0];
+  REQUIRE(w.policy != nullptr);
+  fiber before;
+  fiber_record task;
+  w.queue.ring.push(as_entry(before), w.queue.overflow);  // the owner knows now that there is room
+  REQUIRE(w.queue.ring.pop_young() == as_entry(before));
+  CHECK_FALSE(run_queues::try_push_task(w, task));
+  CHECK(w.queue.ring.empty());
+}
+
 TEST_CASE("while the ring is empty the slot goes first as often as it likes", "[conformance][queues]") {
   busy_worker b(0);
   for (std::size_t woken = 0; woken < 10; ++woken) {
