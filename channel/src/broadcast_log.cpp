@@ -198,7 +198,7 @@ log_arrival await_entry(broadcast_log& log, std::uint64_t position, channel_time
     waiter node;
     const auto& why = kind == log_kind::broadcast ? waits_for_message : waits_for_change;
     const auto ended = deadline == channel_time::max() ? fiber_wait_fresh_first(next, node, why)
-                                               : fiber_wait_until(next, node, why, deadline);
+                                                       : fiber_wait_until(next, node, why, deadline);
     if (ended == wait_result::timed_out) return {channel_status::timed_out, position};
   }
   const auto written = log.written();

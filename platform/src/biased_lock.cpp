@@ -49,13 +49,13 @@ class wait_watch {
   ~wait_watch() {
     const int weight = faults::strikes(fault::granted_lock) ? 1000 : in_vain_ ? 0 : 1;
     if (me_ == nullptr || weight == 0) return;
-    me_->waited_ns += weight * std::chrono::nanoseconds(std::chrono::steady_clock::now() - since_).count();
+    me_->waited_ns += weight * nanoseconds(steady_clock::instance().now() - since_).count();
   }
 
  private:
   const lock_user* const me_;
   bool in_vain_ = false;
-  const std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  const time_point since_ = steady_clock::instance().now();
 };
 #endif
 
